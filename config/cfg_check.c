@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cfg_check.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MTU_IPV6_MIN 1280u
+
+/*
+ * Which items of a list have been seen: their indices, by hash, in twice the room. Linear
+ * probing; 0 is free and i + 1 stands for item i.
+ */
+struct seen {
+	uint32_t *places;
+	size_t mask;
+};
+
+static bool
+init_seen(struct seen *seen, size_t n, struct cfg_errors *errors)
+{
+	size_t room = 16;
+
+	while (room < n * 2)
+		room *= 2;
+	seen->places = calloc(room, sizeof(*seen->places));
+	if (seen->places == NULL) {
+		cfg_error_memory(errors);
+		return false;
+	}
+	seen->mask = room - 1;
+	return true;
+}
+
+/* FNV-1a, and mixed once more, as only its low bits pick the place. */
+static uint64_t
+hash_bytes(const void *bytes, size_t n, uint64_t hash)
+{
+	const unsigned char *at = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ at[i]) * 0x100000001b3u;
+	hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 32;
+}
+
+static uint64_t
+hash_name(const char *name)
+{
+	return hash_bytes(name, strlen(name), 0xcbf29ce484222325u);
+}
+
+static void
+tell_duplicate(struct cfg_errors *errors, const char *what, const char *name,
+	struct cfg_pos pos, struct cfg_pos first)
+{
+	if (first.line != 0)
+		cfg_error(errors, pos,
+			"the name '%s' is taken by another %s, on line %" PRIu32
+			"; give each its own",
+			name, what, first.line);
+	else
+		cfg_error(errors, pos,
+			"the name '%s' is taken by another %s; give each its own", name, what);
+}
+
+static void
+check_backend_names(const struct cfg_service *service, struct cfg_errors *errors)
+{
+	const struct cfg_backend *backends = service->backends;
+	struct seen seen;
+
+	if (!init_seen(&seen, service->n_backends, errors))
+		return;
+	for (size_t i = 0; i < service->n_backends; i++) {
+		const char *name = backends[i].name;
+		size_t at;
+
+		if (name == NULL)
+			continue;
+		at = hash_name(name) & seen.mask;
+		while (seen.places[at] != 0 &&
+			strcmp(backends[seen.places[at] - 1].name, name) != 0)
+			at = (at + 1) & seen.mask;
+		if (seen.places[at] != 0)
+			tell_duplicate(errors, "backend of the service", name,
+				backends[i].name_pos, backends[seen.places[at] - 1].name_pos);
+		else
+			seen.places[at] = (uint32_t)i + 1;
+	}
+	free(seen.places);
+}
+
+static void
+check_service_names(const struct cfg_model *model, struct cfg_errors *errors)
+{
+	const struct cfg_service *services = model->services;
+	struct seen seen;
+
+	if (!init_seen(&seen, model->n_services, errors))
+		return;
+	for (size_t i = 0; i < model->n_services; i++) {
+		const char *name = services[i].name;
+		size_t at;
+
+		if (name == NULL)
+			continue;
+		at = hash_name(name) & seen.mask;
+		while (seen.places[at] != 0 &&
+			strcmp(services[seen.places[at] - 1].name, name) != 0)
+			at = (at + 1) & seen.mask;
+		if (seen.places[at] != 0)
+			tell_duplicate(errors, "service", name, services[i].name_pos,
+				services[seen.places[at] - 1].name_pos);
+		else
+			seen.places[at] = (uint32_t)i + 1;
+	}
+	free(seen.places);
+}
+
+/* Ports are few. */
+static void
+check_port_names(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
+{
+	const struct cfg_port *ports = dataplane->ports;
+
+	for (size_t i = 1; i < dataplane->n_ports; i++) {
+		size_t first = 0;
+
+		if (ports[i].name == NULL)
+			continue;
+		while (first < i && (ports[first].name == NULL ||
+					    strcmp(ports[first].name, ports[i].name) != 0))
+			first++;
+		if (first < i)
+			tell_duplicate(errors, "port", ports[i].name, ports[i].name_pos,
+				ports[first].name_pos);
+	}
+}
+
+static uint64_t
+hash_place(const struct cfg_service *service)
+{
+	const uint8_t rest[] = {service->address.n_bits, (uint8_t)service->protocol,
+		(uint8_t)(service->port >> 8), (uint8_t)service->port};
+
+	return hash_bytes(rest, sizeof(rest),
+		hash_bytes(service->address.addr.bytes, LB_ADDR_BYTES, 0xcbf29ce484222325u));
+}
+
+static bool
+is_same_place(const struct cfg_service *a, const struct cfg_service *b)
+{
+	return a->address.n_bits == b->address.n_bits && a->protocol == b->protocol &&
+	       a->port == b->port && lb_addr_equal(&a->address.addr, &b->address.addr);
+}
+
+static void
+tell_same_place(struct cfg_errors *errors, const struct cfg_service *service,
+	const struct cfg_service *first)
+{
+	char address[LB_PREFIX_TEXT_BYTES];
+	char port[8] = "any";
+
+	if (service->port != 0)
+		(void)snprintf(port, sizeof(port), "%u", (unsigned int)service->port);
+	cfg_error(errors, service->address_pos,
+		"address %s, protocol %s and port %s are those of service '%s', on line "
+		"%" PRIu32 "; one of the three has to differ",
+		lb_prefix_format(&service->address, address),
+		cfg_protocol_words[service->protocol], port,
+		first->name == NULL ? "" : first->name, first->pos.line);
+}
+
+/* No two services for one packet. */
+static void
+check_places(const struct cfg_model *model, struct cfg_errors *errors)
+{
+	const uint8_t bad = CFG_BAD_ADDRESS | CFG_BAD_PROTOCOL | CFG_BAD_PORT;
+	const struct cfg_service *services = model->services;
+	struct seen seen;
+
+	if (!init_seen(&seen, model->n_services, errors))
+		return;
+	for (size_t i = 0; i < model->n_services; i++) {
+		size_t at;
+
+		if ((services[i].bad & bad) != 0)
+			continue;
+		at = hash_place(&services[i]) & seen.mask;
+		while (seen.places[at] != 0 &&
+			!is_same_place(&services[seen.places[at] - 1], &services[i]))
+			at = (at + 1) & seen.mask;
+		if (seen.places[at] != 0)
+			tell_same_place(errors, &services[i], &services[seen.places[at] - 1]);
+		else
+			seen.places[at] = (uint32_t)i + 1;
+	}
+	free(seen.places);
+}
+
+static bool
+has_family(const struct cfg_port *port, bool is_v4)
+{
+	for (size_t i = 0; i < port->n_addresses; i++) {
+		if (lb_addr_is_v4(&port->addresses[i].addr) == is_v4)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a tunnel to a backend of this family has an address to begin at. */
+static bool
+can_send(const struct cfg_dataplane *dataplane, bool is_v4)
+{
+	for (size_t i = 0; i < dataplane->n_ports; i++) {
+		if ((dataplane->ports[i].bad & CFG_BAD_ADDRESS) != 0 ||
+			has_family(&dataplane->ports[i], is_v4))
+			return true;
+	}
+	return dataplane->n_ports == 0;
+}
+
+static void
+check_port_mtus(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
+{
+	for (size_t i = 0; i < dataplane->n_ports; i++) {
+		const struct cfg_port *port = &dataplane->ports[i];
+
+		if (port->mtu < MTU_IPV6_MIN && has_family(port, false))
+			cfg_error(errors, port->mtu_pos,
+				"mtu: expected at least %u, as the port has an IPv6 address, "
+				"found %u",
+				MTU_IPV6_MIN, (unsigned int)port->mtu);
+	}
+}
+
+static bool
+is_prime(uint32_t n)
+{
+	if (n < 4)
+		return n >= 2;
+	if (n % 2 == 0)
+		return false;
+	for (uint32_t i = 3; i <= n / i; i += 2) {
+		if (n % i == 0)
+			return false;
+	}
+	return true;
+}
+
+/* n_slots is at most LB_SLOTS_MAX, which is prime. */
+static uint32_t
+next_prime(uint32_t n_slots)
+{
+	while (!is_prime(n_slots))
+		n_slots++;
+	return n_slots;
+}
+
+static void
+check_table(const struct cfg_service *service, struct cfg_errors *errors)
+{
+	const struct cfg_pos pos =
+		service->table_size_pos.line != 0 ? service->table_size_pos : service->pos;
+	const uint32_t n_slots = service->n_slots;
+
+	if ((service->bad & CFG_BAD_TABLE) != 0)
+		return;
+	if (n_slots < LB_SLOTS_MIN || n_slots > LB_SLOTS_MAX)
+		cfg_error(errors, pos,
+			"size: expected a whole number from %u to %u, found %" PRIu32,
+			LB_SLOTS_MIN, LB_SLOTS_MAX, n_slots);
+	else if (service->algorithm == CFG_MAGLEV && !is_prime(n_slots))
+		cfg_error(errors, pos,
+			"size: maglev needs a prime number, and %" PRIu32
+			" is none; the nearest above is %" PRIu32,
+			n_slots, next_prime(n_slots));
+	if (service->n_backends > n_slots)
+		cfg_error(errors, pos,
+			"size: %zu backends do not fit into %" PRIu32
+			" slots; expected at least as many slots as backends",
+			service->n_backends, n_slots);
+}
+
+static void
+check_prefix(const struct cfg_service *service, struct cfg_errors *errors)
+{
+	const struct lb_prefix *address = &service->address;
+	struct lb_prefix right = *address;
+	char found[LB_PREFIX_TEXT_BYTES];
+	char expected[LB_PREFIX_TEXT_BYTES];
+
+	if ((service->bad & CFG_BAD_ADDRESS) != 0 || !lb_prefix_has_host_bits(address))
+		return;
+	right.addr = lb_addr_mask(&address->addr, address->n_bits);
+	cfg_error(errors, service->address_pos,
+		"address: %s has bits set after its prefix length; expected %s",
+		lb_prefix_format(address, found), lb_prefix_format(&right, expected));
+}
+
+/* Keys that mean something with one value of another key only. */
+static void
+check_combinations(const struct cfg_service *service, struct cfg_errors *errors)
+{
+	const bool is_vxlan = service->forward == CFG_FORWARD_VXLAN;
+
+	if ((service->bad & CFG_BAD_FORWARD) == 0) {
+		const char *forward = cfg_forward_words[service->forward];
+
+		if ((service->tunnel_port != 0 || service->tunnel_port_pos.line != 0) &&
+			!is_vxlan && service->forward != CFG_FORWARD_GUE)
+			cfg_error(errors, service->tunnel_port_pos,
+				"tunnel_port is for forward gue or vxlan, and this service has "
+				"%s; remove it",
+				forward);
+		if ((service->vni != 0 || service->vni_pos.line != 0) && !is_vxlan)
+			cfg_error(errors, service->vni_pos,
+				"vni is for forward vxlan, and this service has %s; remove it",
+				forward);
+	}
+	if ((service->bad & CFG_BAD_PROTOCOL) == 0 && service->carry != 0 &&
+		service->protocol != CFG_PROTOCOL_ANY)
+		cfg_error(errors, service->carry_pos,
+			"carry is for protocol any, and this service has %s; remove it",
+			cfg_protocol_words[service->protocol]);
+	else if (service->carry != 0 && service->port != 0)
+		cfg_warning(errors, service->carry_pos,
+			"tunnels have no port, so carry needs 'port: any' to find this "
+			"service");
+}
+
+/* can: whether tunnels to IPv6, IPv4 have an address to begin at. */
+static void
+check_backend(const struct cfg_service *service, const struct cfg_backend *backend,
+	const bool can[2], struct cfg_errors *errors)
+{
+	const bool is_v4 = lb_addr_is_v4(&backend->address);
+	const bool knows_forward = (service->bad & CFG_BAD_FORWARD) == 0;
+	const enum cfg_forward forward = service->forward;
+	char text[LB_ADDR_TEXT_BYTES];
+
+	if ((backend->bad & CFG_BAD_ADDRESS) == 0) {
+		if (!lb_addr_is_unicast(&backend->address))
+			cfg_error(errors, backend->address_pos,
+				"address: expected a unicast address, found %s",
+				lb_addr_format(&backend->address, text));
+		else if (knows_forward && forward != CFG_FORWARD_L2 && !can[is_v4])
+			cfg_error(errors, backend->address_pos,
+				"address: no port has an %s address to send to %s from; add "
+				"one to dataplane.ports[].addresses",
+				is_v4 ? "IPv4" : "IPv6",
+				lb_addr_format(&backend->address, text));
+	}
+	if (backend->has_mac && knows_forward && forward != CFG_FORWARD_L2 &&
+		forward != CFG_FORWARD_VXLAN)
+		cfg_error(errors, backend->mac_pos,
+			"mac is for forward l2 or vxlan, and this service has %s; remove it",
+			cfg_forward_words[forward]);
+	if (backend->weight > LB_WEIGHT_MAX)
+		cfg_error(errors, backend->pos,
+			"weight: expected a whole number from 0 to %u, found %" PRIu32,
+			LB_WEIGHT_MAX, backend->weight);
+}
+
+bool
+cfg_check_backend(const struct cfg_model *model, const struct cfg_service *service,
+	const struct cfg_backend *backend, struct cfg_errors *errors)
+{
+	const bool can[2] = {can_send(&model->dataplane, false),
+		can_send(&model->dataplane, true)};
+	const size_t n_before = errors->n_errors;
+
+	check_backend(service, backend, can, errors);
+	return errors->n_errors == n_before;
+}
+
+static void
+warn_of_shares(const struct cfg_service *service, struct cfg_errors *errors)
+{
+	const struct cfg_backend *first = NULL;
+	uint64_t total = 0;
+	size_t n_small = 0;
+
+	for (size_t i = 0; i < service->n_backends; i++) {
+		if (service->backends[i].bad != 0)
+			return;
+		total += service->backends[i].weight;
+	}
+	if (service->n_backends > 0 && total == 0) {
+		cfg_warning(errors, service->pos,
+			"all backends have weight 0, so the service has none to send to; "
+			"give one a weight from 1 to %u",
+			LB_WEIGHT_MAX);
+		return;
+	}
+	for (size_t i = 0; i < service->n_backends; i++) {
+		const struct cfg_backend *backend = &service->backends[i];
+
+		if (backend->weight == 0 ||
+			(uint64_t)backend->weight * service->n_slots >= total)
+			continue;
+		if (n_small++ == 0)
+			first = backend;
+	}
+	if (first == NULL)
+		return;
+	cfg_warning(errors, first->pos,
+		"the weight %" PRIu32 " of %" PRIu64 " is a share of less than one of %" PRIu32
+		" slots (%zu such %s); expected a larger table or weight",
+		first->weight, total, service->n_slots, n_small,
+		n_small == 1 ? "backend" : "backends");
+}
+
+static void
+check_service(const struct cfg_service *service, const bool can[2], struct cfg_errors *errors)
+{
+	check_prefix(service, errors);
+	check_table(service, errors);
+	check_combinations(service, errors);
+	for (size_t i = 0; i < service->n_backends; i++)
+		check_backend(service, &service->backends[i], can, errors);
+	check_backend_names(service, errors);
+	if ((service->bad & CFG_BAD_TABLE) == 0 && service->n_backends <= service->n_slots)
+		warn_of_shares(service, errors);
+}
+
+bool
+cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors)
+{
+	const bool can[2] = {can_send(&model->dataplane, false),
+		can_send(&model->dataplane, true)};
+	const size_t n_before = errors->n_errors;
+	size_t n_backends = 0;
+
+	check_port_names(&model->dataplane, errors);
+	check_port_mtus(&model->dataplane, errors);
+	if (model->n_services > LB_SERVICES_MAX)
+		cfg_error(errors, model->services[LB_SERVICES_MAX].pos,
+			"one service too many; expected at most %u", LB_SERVICES_MAX);
+	check_service_names(model, errors);
+	check_places(model, errors);
+	for (size_t i = 0; i < model->n_services; i++) {
+		const size_t n = n_backends + model->services[i].n_backends;
+
+		check_service(&model->services[i], can, errors);
+		if (n > LB_BACKEND_IDS_MAX && n_backends <= LB_BACKEND_IDS_MAX)
+			cfg_error(errors, model->services[i].pos,
+				"with this service there are more than %u backends in all; "
+				"expected at most so many",
+				LB_BACKEND_IDS_MAX);
+		n_backends = n;
+	}
+	return errors->n_errors == n_before;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CFG_CHECK_H
+#define CFG_CHECK_H
+
+/**
+ * @file
+ * What is wrong with a model as a whole: duplicates, capacity, families.
+ */
+
+#include "cfg_node.h"
+
+/**
+ * Tell errors of everything wrong between the parts of a model: duplicate names, two
+ * services with the same (address, protocol, port), more backends than slots, a table size
+ * that is not prime where it must be, a backend of a family that no port can send from.
+ *
+ * @return whether nothing is wrong. Warnings (all weights 0, a share under one slot) do not
+ *         count.
+ */
+bool cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors);
+
+/**
+ * Whether one backend may stand in a service of this model; errors is told otherwise.
+ * For changes of a running set. The name's uniqueness is not looked at.
+ */
+bool cfg_check_backend(const struct cfg_model *model, const struct cfg_service *service,
+	const struct cfg_backend *backend, struct cfg_errors *errors);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CFG_DECODE_H
+#define CFG_DECODE_H
+
+/**
+ * @file
+ * Tree -> model, section by section; only cfg_yaml*.c include this.
+ *
+ * Each function tells errors of all that is wrong under its node and decodes the rest, so
+ * that one run shows every error. Parts that had one are marked CFG_BAD_*.
+ */
+
+#include "cfg_node.h"
+
+/** Reads a range of numbers that also has a word, which stands for 0. */
+bool cfg_read_u64_or_word(const struct cfg_node *node, const char *what, const char *word,
+	uint64_t max, struct cfg_errors *errors, uint64_t *out);
+
+/** The list under a key: 0 items where it is absent or empty, or no list (errors is told). */
+size_t cfg_count_items(const struct cfg_node *node, const char *what,
+	struct cfg_errors *errors);
+
+/** A copy of a text, or NULL; errors is told. */
+char *cfg_keep_text(const char *text, struct cfg_errors *errors);
+
+/** Tells errors that an item has not a key it needs. Returns false. */
+bool cfg_missing_key(const struct cfg_node *item, const char *what, const char *key,
+	struct cfg_errors *errors);
+
+void cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_dataplane *out);
+
+void cfg_decode_services(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_model *out);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cfg_model.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S 1000000000u
+
+const char *const cfg_protocol_words[] = {"tcp", "udp", "any", NULL};
+const char *const cfg_algorithm_words[] = {"maglev", "ring", "rendezvous", NULL};
+const char *const cfg_affinity_words[] = {"5-tuple", "source-ip", "source-ip-port", NULL};
+const char *const cfg_forward_words[] = {"l2", "ipip", "gre", "gue", "vxlan", NULL};
+const char *const cfg_state_words[] = {"up", "drain", "down", NULL};
+const char *const cfg_kernel_words[] = {"tap", "none", NULL};
+const char *const cfg_idle_words[] = {"poll", "adaptive", NULL};
+
+static_assert(LB_N_ELEMENTS(cfg_protocol_words) == CFG_N_PROTOCOLS + 1, "a word each");
+static_assert(LB_N_ELEMENTS(cfg_algorithm_words) == CFG_N_ALGORITHMS + 1, "a word each");
+static_assert(LB_N_ELEMENTS(cfg_affinity_words) == CFG_N_AFFINITIES + 1, "a word each");
+static_assert(LB_N_ELEMENTS(cfg_forward_words) == CFG_N_FORWARDS + 1, "a word each");
+static_assert(LB_N_ELEMENTS(cfg_state_words) == CFG_N_STATES + 1, "a word each");
+static_assert(LB_N_ELEMENTS(cfg_kernel_words) == CFG_N_KERNELS + 1, "a word each");
+static_assert(LB_N_ELEMENTS(cfg_idle_words) == CFG_N_IDLES + 1, "a word each");
+
+/* Not on the heap, so that cfg_model_init() cannot fail; never written through. */
+static char default_socket[] = "/run/shunt/shunt.sock";
+static char default_metrics[] = "127.0.0.1:9464";
+
+static void
+free_text(char *text)
+{
+	if (text != default_socket && text != default_metrics)
+		free(text);
+}
+
+void
+cfg_model_init(struct cfg_model *model)
+{
+	*model = (struct cfg_model){
+		.dataplane =
+			{
+				.kernel = CFG_KERNEL_TAP,
+				.idle = CFG_IDLE_POLL,
+				.flow_entries = 1048576,
+				.tcp_syn_ns = 10ull * NS_PER_S,
+				.tcp_ns = 15ull * 60 * NS_PER_S,
+				.tcp_closing_ns = 30ull * NS_PER_S,
+				.udp_ns = 60ull * NS_PER_S,
+			},
+		.control_socket = default_socket,
+		.control_metrics = default_metrics,
+	};
+}
+
+static void
+free_port(struct cfg_port *port)
+{
+	free(port->name);
+	free(port->device);
+	free(port->addresses);
+}
+
+static void
+free_service(struct cfg_service *service)
+{
+	for (size_t i = 0; i < service->n_backends; i++)
+		free(service->backends[i].name);
+	free(service->backends);
+	free(service->name);
+}
+
+void
+cfg_model_fini(struct cfg_model *model)
+{
+	for (size_t i = 0; i < model->dataplane.n_ports; i++)
+		free_port(&model->dataplane.ports[i]);
+	free(model->dataplane.ports);
+	for (size_t i = 0; i < model->n_services; i++)
+		free_service(&model->services[i]);
+	free(model->services);
+	free_text(model->control_socket);
+	free_text(model->control_metrics);
+	free(model->file);
+	cfg_model_init(model);
+}
+
+/* A copy of a text that may be NULL. */
+static int
+copy_text(const char *text, char **out)
+{
+	char *copy;
+
+	if (text == NULL) {
+		*out = NULL;
+		return 0;
+	}
+	copy = strdup(text);
+	if (copy == NULL)
+		return -ENOMEM;
+	*out = copy;
+	return 0;
+}
+
+int
+cfg_model_set_text(char **where, const char *text)
+{
+	char *copy;
+	const int ret = copy_text(text, &copy);
+
+	if (ret != 0)
+		return ret;
+	free_text(*where);
+	*where = copy;
+	return 0;
+}
+
+/* out is owned by a model from the first step on, so what is there is freed with it. */
+static int
+copy_port(const struct cfg_port *port, struct cfg_port *out)
+{
+	*out = *port;
+	out->name = NULL;
+	out->device = NULL;
+	out->addresses = NULL;
+	out->n_addresses = 0;
+	if (copy_text(port->name, &out->name) != 0 ||
+		copy_text(port->device, &out->device) != 0)
+		return -ENOMEM;
+	if (port->n_addresses == 0)
+		return 0;
+
+	out->addresses = calloc(port->n_addresses, sizeof(*out->addresses));
+	if (out->addresses == NULL)
+		return -ENOMEM;
+	memcpy(out->addresses, port->addresses, port->n_addresses * sizeof(*out->addresses));
+	out->n_addresses = port->n_addresses;
+	return 0;
+}
+
+static int
+copy_service(const struct cfg_service *service, struct cfg_service *out)
+{
+	*out = *service;
+	out->name = NULL;
+	out->backends = NULL;
+	out->n_backends = 0;
+	out->backends_room = 0;
+	if (copy_text(service->name, &out->name) != 0)
+		return -ENOMEM;
+	if (service->n_backends == 0)
+		return 0;
+
+	out->backends = calloc(service->n_backends, sizeof(*out->backends));
+	if (out->backends == NULL)
+		return -ENOMEM;
+	out->backends_room = service->n_backends;
+	for (size_t i = 0; i < service->n_backends; i++) {
+		out->backends[i] = service->backends[i];
+		if (copy_text(service->backends[i].name, &out->backends[i].name) != 0)
+			return -ENOMEM;
+		out->n_backends++;
+	}
+	return 0;
+}
+
+static int
+copy_ports(const struct cfg_dataplane *dataplane, struct cfg_dataplane *out)
+{
+	if (dataplane->n_ports == 0)
+		return 0;
+	out->ports = calloc(dataplane->n_ports, sizeof(*out->ports));
+	if (out->ports == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < dataplane->n_ports; i++) {
+		out->n_ports++;
+		if (copy_port(&dataplane->ports[i], &out->ports[i]) != 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int
+copy_services(const struct cfg_model *model, struct cfg_model *out)
+{
+	if (model->n_services == 0)
+		return 0;
+	out->services = calloc(model->n_services, sizeof(*out->services));
+	if (out->services == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < model->n_services; i++) {
+		out->n_services++;
+		if (copy_service(&model->services[i], &out->services[i]) != 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int
+cfg_model_copy(const struct cfg_model *model, struct cfg_model *out)
+{
+	struct cfg_model copy;
+
+	cfg_model_init(&copy);
+	copy.dataplane = model->dataplane;
+	copy.dataplane.ports = NULL;
+	copy.dataplane.n_ports = 0;
+	copy.hash_seed = model->hash_seed;
+	if (cfg_model_set_text(&copy.control_socket, model->control_socket) != 0 ||
+		cfg_model_set_text(&copy.control_metrics, model->control_metrics) != 0 ||
+		copy_text(model->file, &copy.file) != 0 ||
+		copy_ports(&model->dataplane, &copy.dataplane) != 0 ||
+		copy_services(model, &copy) != 0) {
+		cfg_model_fini(&copy);
+		return -ENOMEM;
+	}
+	*out = copy;
+	return 0;
+}
+
+static bool
+is_same_text(const char *a, const char *b)
+{
+	if (a == NULL || b == NULL)
+		return a == b;
+	return strcmp(a, b) == 0;
+}
+
+static bool
+is_same_prefix(const struct lb_prefix *a, const struct lb_prefix *b)
+{
+	return a->n_bits == b->n_bits && lb_addr_equal(&a->addr, &b->addr);
+}
+
+static bool
+is_same_mac(bool has_a, const struct lb_mac *a, bool has_b, const struct lb_mac *b)
+{
+	if (!has_a || !has_b)
+		return has_a == has_b;
+	return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
+
+static bool
+is_same_port(const struct cfg_port *a, const struct cfg_port *b)
+{
+	if (!is_same_text(a->name, b->name) || !is_same_text(a->device, b->device) ||
+		a->n_addresses != b->n_addresses || a->mtu != b->mtu ||
+		!is_same_mac(a->has_next_hop, &a->next_hop, b->has_next_hop, &b->next_hop))
+		return false;
+	for (size_t i = 0; i < a->n_addresses; i++) {
+		if (!is_same_prefix(&a->addresses[i], &b->addresses[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_same_backend(const struct cfg_backend *a, const struct cfg_backend *b)
+{
+	return is_same_text(a->name, b->name) && lb_addr_equal(&a->address, &b->address) &&
+	       a->weight == b->weight && a->state == b->state &&
+	       is_same_mac(a->has_mac, &a->mac, b->has_mac, &b->mac);
+}
+
+static bool
+is_same_service(const struct cfg_service *a, const struct cfg_service *b)
+{
+	if (!is_same_text(a->name, b->name) || !is_same_prefix(&a->address, &b->address) ||
+		a->protocol != b->protocol || a->port != b->port ||
+		a->algorithm != b->algorithm || a->n_slots != b->n_slots ||
+		a->affinity != b->affinity || a->forward != b->forward ||
+		a->tunnel_port != b->tunnel_port || a->vni != b->vni || a->carry != b->carry ||
+		a->n_backends != b->n_backends)
+		return false;
+	for (size_t i = 0; i < a->n_backends; i++) {
+		if (!is_same_backend(&a->backends[i], &b->backends[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_same_dataplane(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
+{
+	if (a->workers != b->workers || a->kernel != b->kernel || a->idle != b->idle ||
+		a->flow_entries != b->flow_entries || a->tcp_syn_ns != b->tcp_syn_ns ||
+		a->tcp_ns != b->tcp_ns || a->tcp_closing_ns != b->tcp_closing_ns ||
+		a->udp_ns != b->udp_ns || a->n_ports != b->n_ports)
+		return false;
+	for (size_t i = 0; i < a->n_ports; i++) {
+		if (!is_same_port(&a->ports[i], &b->ports[i]))
+			return false;
+	}
+	return true;
+}
+
+bool
+cfg_model_equal(const struct cfg_model *a, const struct cfg_model *b)
+{
+	if (!is_same_dataplane(&a->dataplane, &b->dataplane) ||
+		!is_same_text(a->control_socket, b->control_socket) ||
+		!is_same_text(a->control_metrics, b->control_metrics) ||
+		a->hash_seed != b->hash_seed || a->n_services != b->n_services)
+		return false;
+	for (size_t i = 0; i < a->n_services; i++) {
+		if (!is_same_service(&a->services[i], &b->services[i]))
+			return false;
+	}
+	return true;
+}
+
+struct cfg_service *
+cfg_find_service(const struct cfg_model *model, const char *name, size_t n_bytes)
+{
+	for (size_t i = 0; i < model->n_services; i++) {
+		struct cfg_service *service = &model->services[i];
+
+		if (strlen(service->name) == n_bytes &&
+			memcmp(service->name, name, n_bytes) == 0)
+			return service;
+	}
+	return NULL;
+}
+
+struct cfg_backend *
+cfg_find_backend(const struct cfg_service *service, const char *name)
+{
+	for (size_t i = 0; i < service->n_backends; i++) {
+		if (strcmp(service->backends[i].name, name) == 0)
+			return &service->backends[i];
+	}
+	return NULL;
+}
+
+static int
+make_room(struct cfg_service *service)
+{
+	const size_t room = service->backends_room < 4 ? 8 : service->backends_room * 2;
+	struct cfg_backend *backends;
+
+	if (service->n_backends < service->backends_room)
+		return 0;
+	backends = realloc(service->backends, room * sizeof(*backends));
+	if (backends == NULL)
+		return -ENOMEM;
+	service->backends = backends;
+	service->backends_room = room;
+	return 0;
+}
+
+int
+cfg_add_backend(struct cfg_service *service, const struct cfg_backend *backend)
+{
+	/* Taken by value: backend may stand in the array that grows. */
+	struct cfg_backend added = *backend;
+	int ret;
+
+	if (cfg_find_backend(service, backend->name) != NULL)
+		return -EEXIST;
+	if (service->n_backends >= LB_SERVICE_BACKENDS_MAX)
+		return -E2BIG;
+	ret = copy_text(backend->name, &added.name);
+	if (ret != 0)
+		return ret;
+	ret = make_room(service);
+	if (ret != 0) {
+		free(added.name);
+		return ret;
+	}
+	service->backends[service->n_backends++] = added;
+	return 0;
+}
+
+void
+cfg_remove_backend(struct cfg_service *service, struct cfg_backend *backend)
+{
+	const size_t at = (size_t)(backend - service->backends);
+
+	free(backend->name);
+	service->n_backends--;
+	memmove(backend, backend + 1, (service->n_backends - at) * sizeof(*backend));
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CFG_MODEL_H
+#define CFG_MODEL_H
+
+/**
+ * @file
+ * The configuration as plain structs: what a file says, defaults filled in.
+ *
+ * A model owns all that it points to. Not thread-safe: one thread's own.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lb_addr.h"
+#include "lb_limits.h"
+
+/** Where in its file something stands; lines and columns from 1, line 0: it was not written. */
+struct cfg_pos {
+	uint32_t line;
+	uint32_t column;
+};
+
+enum cfg_protocol { CFG_PROTOCOL_TCP, CFG_PROTOCOL_UDP, CFG_PROTOCOL_ANY, CFG_N_PROTOCOLS };
+enum cfg_algorithm { CFG_MAGLEV, CFG_RING, CFG_RENDEZVOUS, CFG_N_ALGORITHMS };
+enum cfg_affinity {
+	CFG_AFFINITY_5_TUPLE,
+	CFG_AFFINITY_SOURCE_IP,
+	CFG_AFFINITY_SOURCE_IP_PORT,
+	CFG_N_AFFINITIES
+};
+enum cfg_forward {
+	CFG_FORWARD_L2,
+	CFG_FORWARD_IPIP,
+	CFG_FORWARD_GRE,
+	CFG_FORWARD_GUE,
+	CFG_FORWARD_VXLAN,
+	CFG_N_FORWARDS
+};
+enum cfg_state { CFG_UP, CFG_DRAIN, CFG_DOWN, CFG_N_STATES };
+enum cfg_kernel { CFG_KERNEL_TAP, CFG_KERNEL_NONE, CFG_N_KERNELS };
+enum cfg_idle { CFG_IDLE_POLL, CFG_IDLE_ADAPTIVE, CFG_N_IDLES };
+
+/** Tunnels that a service of protocol any may carry; bits of cfg_service.carry. */
+enum {
+	CFG_CARRY_IPIP = 1 << 0 /* 4 */,
+	CFG_CARRY_IPV6 = 1 << 1 /* 41 */,
+	CFG_CARRY_GRE = 1 << 2
+};
+
+/**
+ * While a file is read: which parts of an item had errors. They have been told, and what
+ * stands there instead is not checked; the rest is, so that one run shows every error.
+ */
+enum {
+	CFG_BAD_ADDRESS = 1 << 0,
+	CFG_BAD_PROTOCOL = 1 << 1,
+	CFG_BAD_PORT = 1 << 2,
+	CFG_BAD_TABLE = 1 << 3,
+	CFG_BAD_FORWARD = 1 << 4,
+	CFG_BAD_OTHER = 1 << 5,
+	CFG_BAD_ALL = (1 << 6) - 1
+};
+
+struct cfg_backend {
+	char *name;
+	struct lb_addr address;
+	uint32_t weight; /**< 0..LB_WEIGHT_MAX */
+	enum cfg_state state;
+	struct lb_mac mac; /**< l2: the next hop; vxlan: the inner destination */
+	bool has_mac;
+	uint8_t bad;                /**< CFG_BAD_*, 0 outside of cfg_read_*() */
+	struct cfg_pos pos;         /**< of the item */
+	struct cfg_pos name_pos;    /**< of its name's value */
+	struct cfg_pos address_pos; /**< of its address' value */
+	struct cfg_pos mac_pos;     /**< of its MAC address' value */
+};
+
+struct cfg_service {
+	char *name;
+	struct lb_prefix address;
+	enum cfg_protocol protocol;
+	uint16_t port; /**< 0: any */
+	enum cfg_algorithm algorithm;
+	uint32_t n_slots;
+	enum cfg_affinity affinity;
+	enum cfg_forward forward;
+	uint16_t tunnel_port; /**< of gue or vxlan; 0: the mode's own */
+	uint32_t vni;         /**< of vxlan */
+	uint8_t carry;        /**< CFG_CARRY_* */
+	uint8_t bad;          /**< CFG_BAD_*, 0 outside of cfg_read_*() */
+	struct cfg_backend *backends;
+	size_t n_backends;
+	size_t backends_room;
+	struct cfg_pos pos; /**< of the item; the others of a value */
+	struct cfg_pos name_pos;
+	struct cfg_pos address_pos;
+	struct cfg_pos table_size_pos;
+	struct cfg_pos tunnel_port_pos;
+	struct cfg_pos vni_pos;
+	struct cfg_pos carry_pos;
+};
+
+struct cfg_port {
+	char *name;
+	char *device;
+	struct lb_prefix *addresses; /**< with host bits: the balancer's own */
+	size_t n_addresses;
+	struct lb_mac next_hop;
+	bool has_next_hop;
+	uint16_t mtu; /**< bytes, IP packet; 576..9216, and 1280 at least where it has IPv6 */
+	uint8_t bad;  /**< CFG_BAD_*, 0 outside of cfg_read_*() */
+	struct cfg_pos pos;
+	struct cfg_pos name_pos;
+	struct cfg_pos mtu_pos;
+};
+
+struct cfg_dataplane {
+	uint32_t workers; /**< 0: auto */
+	enum cfg_kernel kernel;
+	enum cfg_idle idle;
+	uint32_t flow_entries; /**< per worker */
+	uint64_t tcp_syn_ns;
+	uint64_t tcp_ns;
+	uint64_t tcp_closing_ns;
+	uint64_t udp_ns;
+	struct cfg_port *ports;
+	size_t n_ports;
+};
+
+struct cfg_model {
+	struct cfg_dataplane dataplane;
+	char *control_socket;  /**< read it; only cfg_model_set_text() replaces it */
+	char *control_metrics; /**< ADDRESS:PORT, or NULL: off; likewise */
+	struct cfg_service *services;
+	size_t n_services;
+	uint64_t hash_seed;
+	char *file; /**< the name it was read under, for messages; may be NULL */
+};
+
+/** The words of the language, indexed by the enums above; each array ends with NULL. */
+extern const char *const cfg_protocol_words[];
+extern const char *const cfg_algorithm_words[];
+extern const char *const cfg_affinity_words[];
+extern const char *const cfg_forward_words[];
+extern const char *const cfg_state_words[];
+extern const char *const cfg_kernel_words[];
+extern const char *const cfg_idle_words[];
+
+/** An empty model with every default. */
+void cfg_model_init(struct cfg_model *model);
+
+/** Free what the model owns, and leave it as cfg_model_init() does. */
+void cfg_model_fini(struct cfg_model *model);
+
+/**
+ * Replace control_socket or control_metrics, whose defaults are not on the heap.
+ *
+ * @param where   Of a model.
+ * @param text    Copied; NULL leaves nothing there.
+ * @retval 0        Success.
+ * @retval -ENOMEM  No memory; the old text stays.
+ */
+int cfg_model_set_text(char **where, const char *text) lb_must_check;
+
+/**
+ * A deep copy.
+ *
+ * @param[out] out  Untouched on error; to be given to cfg_model_fini().
+ * @retval 0        Success.
+ * @retval -ENOMEM  No memory.
+ */
+int cfg_model_copy(const struct cfg_model *model, struct cfg_model *out);
+
+/**
+ * Whether two models say the same, in the same order; positions and file name do not count.
+ */
+bool cfg_model_equal(const struct cfg_model *a, const struct cfg_model *b);
+
+/** A service by name, or NULL. Linear; n_bytes may name a part of a longer text. */
+struct cfg_service *cfg_find_service(const struct cfg_model *model, const char *name,
+	size_t n_bytes);
+
+/** A backend of a service by name, or NULL. Linear. */
+struct cfg_backend *cfg_find_backend(const struct cfg_service *service, const char *name);
+
+/**
+ * Append a backend; what it points to is copied.
+ *
+ * @retval 0        Success.
+ * @retval -EEXIST  The name is there.
+ * @retval -E2BIG   The service has LB_SERVICE_BACKENDS_MAX.
+ * @retval -ENOMEM  No memory; the service is as it was.
+ */
+int cfg_add_backend(struct cfg_service *service, const struct cfg_backend *backend);
+
+/** Remove a backend of the service, given by its place in service->backends. */
+void cfg_remove_backend(struct cfg_service *service, struct cfg_backend *backend);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CFG_NODE_H
+#define CFG_NODE_H
+
+/**
+ * @file
+ * YAML text as a tree of nodes that know where they stand, and the strict reading of
+ * scalars. The configuration, the events file and the expectations file all go through
+ * here, so that they complain in one voice:
+ *
+ *   FILE:LINE:COLUMN: what is wrong, and what would be right
+ *
+ * One document a file. Anchors, aliases, tags and merge keys are refused: a configuration
+ * is data, and reads the same to every program. Duplicate keys of a mapping are errors, which
+ * cfg_node_check_keys() tells, so that they do not hide what else is wrong.
+ *
+ * Not thread-safe: one thread's own.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cfg_model.h"
+
+/** Collects all that is wrong with a file, so that one run shows it all. */
+struct cfg_errors {
+	FILE *to;         /**< where each is written as it is found; NULL: only counted */
+	const char *file; /**< the name that messages begin with */
+	size_t n_errors;
+	size_t n_warnings;
+	bool no_memory; /**< one of the errors was that memory is short */
+};
+
+/** One error at a place; format as printf, without a line end. */
+void cfg_error(struct cfg_errors *errors, struct cfg_pos pos, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** One warning at a place: "FILE:LINE:COLUMN: warning: …". */
+void cfg_warning(struct cfg_errors *errors, struct cfg_pos pos, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** The error that memory is short. */
+void cfg_error_memory(struct cfg_errors *errors);
+
+enum cfg_node_kind { CFG_SCALAR, CFG_SEQUENCE, CFG_MAPPING };
+
+struct cfg_node {
+	enum cfg_node_kind kind;
+	bool is_quoted; /**< a scalar in quotes: a string whatever it looks like */
+	struct cfg_pos pos;
+	char *text;             /**< scalar: NUL-terminated, without NUL inside */
+	struct cfg_node *key;   /**< item of a mapping: its key, a scalar */
+	struct cfg_node *first; /**< first item of a sequence or mapping */
+	struct cfg_node *next;  /**< next item of the parent */
+};
+
+/**
+ * Read a whole YAML stream.
+ *
+ * @param errors     Told of everything that is not well-formed.
+ * @param[out] out   The root, to be given to cfg_node_free(); NULL for a file without a
+ *                   document (empty, or comments alone). Untouched on error.
+ * @retval 0         Success.
+ * @retval -EINVAL   errors was told.
+ * @retval -ENOMEM   No memory; errors was told.
+ * @retval -EIO      The stream cannot be read (a directory, say); errors was told.
+ */
+int cfg_node_read(FILE *stream, struct cfg_errors *errors, struct cfg_node **out);
+
+/** As cfg_node_read(), from memory. */
+int cfg_node_parse(const char *text, size_t n_bytes, struct cfg_errors *errors,
+	struct cfg_node **out);
+
+void cfg_node_free(struct cfg_node *root);
+
+/** Room for what cfg_node_describe() says; a longer value is cut. */
+#define CFG_DESCRIBE_BYTES 96u
+
+/**
+ * "a mapping", "a list", "nothing", "the value 'x'" for messages; out has room for n bytes.
+ * What could confuse a terminal stands as \xNN.
+ */
+const char *cfg_node_describe(const struct cfg_node *node, char *out, size_t n);
+
+/** The item of a mapping under a key, or NULL. */
+const struct cfg_node *cfg_node_get(const struct cfg_node *mapping, const char *key);
+
+/** Whether a node is the YAML null: nothing at all, ~ or null, without quotes. */
+bool cfg_node_is_null(const struct cfg_node *node);
+
+/** Most keys that a mapping of ours knows. */
+#define CFG_KEYS_MAX 32u
+
+/**
+ * Complain of each key of a mapping that is not among keys (NULL-terminated, at most
+ * CFG_KEYS_MAX), naming the nearest one; of each that is there twice; and of a node that is no
+ * mapping at all.
+ *
+ * @return whether it is a mapping.
+ */
+bool cfg_node_check_keys(const struct cfg_node *node, const char *const keys[],
+	struct cfg_errors *errors);
+
+/*
+ * Strict scalars. Each returns true and writes *out, or tells errors what was found and
+ * what would be right, returns false and leaves *out alone. `what` names the value in the
+ * message ("weight").
+ */
+
+/** Tell errors: "WHAT: expected EXPECTED, found …". Returns false. */
+bool cfg_expected(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	const char *expected);
+
+/** Text alone, as cfg_read_u64() reads it; says nothing. */
+bool cfg_scan_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+
+/** Whether text can be a name, see cfg_read_name(). */
+bool cfg_is_name(const char *text);
+
+#define CFG_DURATION_TEXT_BYTES 24u
+
+/** A duration in the largest unit that needs no fraction, as cfg_read_duration() reads it. */
+char *cfg_format_duration(uint64_t ns, char out[static CFG_DURATION_TEXT_BYTES]);
+
+/** Decimal digits alone, no sign, leading zero, point, exponent or unit: min..max. */
+bool cfg_read_u64(const struct cfg_node *node, const char *what, uint64_t min, uint64_t max,
+	struct cfg_errors *errors, uint64_t *out);
+
+/** A number with its unit, ns us ms s m h d, a decimal fraction allowed ("1.5s"): min..max ns.
+ */
+bool cfg_read_duration(const struct cfg_node *node, const char *what, uint64_t min_ns,
+	uint64_t max_ns, struct cfg_errors *errors, uint64_t *out);
+
+/** A decimal number with or without fraction, a sign allowed, no exponent. */
+bool cfg_read_decimal(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	double *out);
+
+/** One of the words (NULL-terminated); *out is its index. The nearest word is suggested. */
+bool cfg_read_word(const struct cfg_node *node, const char *what, const char *const words[],
+	struct cfg_errors *errors, unsigned int *out);
+
+/** A name: 1..LB_NAME_BYTES_MAX bytes of UTF-8, no '/', no control characters. Points into
+ * node. */
+bool cfg_read_name(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	const char **out);
+
+/** Any scalar text that is not empty. Points into node. */
+bool cfg_read_text(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	const char **out);
+
+bool cfg_read_address(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	struct lb_addr *out);
+
+bool cfg_read_prefix(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	struct lb_prefix *out);
+
+bool cfg_read_mac(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	struct lb_mac *out);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cfg_print.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cfg_node.h"
+
+/* Words that some reader of YAML takes for a boolean or null. */
+static bool
+is_special_word(const char *text)
+{
+	static const char *const words[] = {"true", "false", "yes", "no", "on", "off", "y", "n",
+		"null"};
+
+	for (size_t i = 0; i < LB_N_ELEMENTS(words); i++) {
+		if (strcasecmp(text, words[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether every reader of YAML takes the text for itself: a letter first, then few more. */
+static bool
+is_plain(const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	static const char rest[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789_.-";
+
+	return text[0] != '\0' && strchr(letters, text[0]) != NULL &&
+	       text[strspn(text, rest)] == '\0' && !is_special_word(text);
+}
+
+/* The character of two or three bytes at text, or 0 for any other. */
+static unsigned int
+decode_short(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	if ((at[0] & 0xe0) == 0xc0 && (at[1] & 0xc0) == 0x80)
+		return (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu);
+	if ((at[0] & 0xf0) == 0xe0 && (at[1] & 0xc0) == 0x80 && (at[2] & 0xc0) == 0x80)
+		return (at[0] & 0x0fu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
+	return 0;
+}
+
+/* What YAML does not print or folds as a line end: C1 controls, separators, byte order marks.
+ */
+static bool
+is_hidden(unsigned int c)
+{
+	return (c >= 0x80 && c <= 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
+	       c == 0xfffe || c == 0xffff;
+}
+
+static void
+print_quoted(const char *text, FILE *to)
+{
+	(void)fputc('"', to);
+	while (*text != '\0') {
+		const unsigned char first = (unsigned char)*text;
+		const unsigned int c = decode_short(text);
+
+		if (is_hidden(c)) {
+			(void)fprintf(to, "\\u%04x", c);
+			text += c < 0x800 ? 2 : 3;
+			continue;
+		}
+		if (first < 0x20 || first == 0x7f)
+			(void)fprintf(to, "\\x%02x", first);
+		else if (first == '"' || first == '\\')
+			(void)fprintf(to, "\\%c", first);
+		else
+			(void)fputc(first, to);
+		text++;
+	}
+	(void)fputc('"', to);
+}
+
+static void
+print_text(const char *text, FILE *to)
+{
+	if (is_plain(text))
+		(void)fputs(text, to);
+	else
+		print_quoted(text, to);
+}
+
+/* IPv6 in quotes: its colons mean something to YAML in some places. */
+static void
+print_prefix(const struct lb_prefix *prefix, FILE *to)
+{
+	const char *quote = lb_addr_is_v4(&prefix->addr) ? "" : "\"";
+	char text[LB_PREFIX_TEXT_BYTES];
+
+	(void)fprintf(to, "%s%s%s", quote, lb_prefix_format(prefix, text), quote);
+}
+
+static void
+print_address(const struct lb_addr *address, FILE *to)
+{
+	const struct lb_prefix prefix = {.addr = *address, .n_bits = 128};
+
+	print_prefix(&prefix, to);
+}
+
+/* In quotes: 02:00:00:00:00:10 is a number to the base of 60 for some readers. */
+static void
+print_mac(const struct lb_mac *mac, FILE *to)
+{
+	char text[LB_MAC_TEXT_BYTES];
+
+	(void)fprintf(to, "\"%s\"", lb_mac_format(mac, text));
+}
+
+static void
+print_port(const struct cfg_port *port, FILE *to)
+{
+	(void)fputs("    - name: ", to);
+	print_text(port->name, to);
+	(void)fputs("\n      device: ", to);
+	print_text(port->device, to);
+	(void)fputs("\n      addresses: [", to);
+	for (size_t i = 0; i < port->n_addresses; i++) {
+		(void)fputs(i == 0 ? "" : ", ", to);
+		print_prefix(&port->addresses[i], to);
+	}
+	(void)fputs("]\n", to);
+	if (port->has_next_hop) {
+		(void)fputs("      next_hop: ", to);
+		print_mac(&port->next_hop, to);
+		(void)fputc('\n', to);
+	}
+	(void)fprintf(to, "      mtu: %u\n", (unsigned int)port->mtu);
+}
+
+static void
+print_dataplane(const struct cfg_dataplane *dataplane, FILE *to)
+{
+	char syn[CFG_DURATION_TEXT_BYTES];
+	char tcp[CFG_DURATION_TEXT_BYTES];
+	char closing[CFG_DURATION_TEXT_BYTES];
+	char udp[CFG_DURATION_TEXT_BYTES];
+
+	(void)fputs("dataplane:\n  workers: ", to);
+	if (dataplane->workers == 0)
+		(void)fputs("auto\n", to);
+	else
+		(void)fprintf(to, "%" PRIu32 "\n", dataplane->workers);
+	(void)fprintf(to, "  kernel: %s\n  idle: %s\n  flow_entries: %" PRIu32 "\n",
+		cfg_kernel_words[dataplane->kernel], cfg_idle_words[dataplane->idle],
+		dataplane->flow_entries);
+	(void)fprintf(to, "  flow_timeout: {tcp_syn: %s, tcp: %s, tcp_closing: %s, udp: %s}\n",
+		cfg_format_duration(dataplane->tcp_syn_ns, syn),
+		cfg_format_duration(dataplane->tcp_ns, tcp),
+		cfg_format_duration(dataplane->tcp_closing_ns, closing),
+		cfg_format_duration(dataplane->udp_ns, udp));
+	if (dataplane->n_ports == 0) {
+		(void)fputs("  ports: []\n", to);
+		return;
+	}
+	(void)fputs("  ports:\n", to);
+	for (size_t i = 0; i < dataplane->n_ports; i++)
+		print_port(&dataplane->ports[i], to);
+}
+
+static void
+print_control(const struct cfg_model *model, FILE *to)
+{
+	(void)fputs("control:\n  socket: ", to);
+	print_text(model->control_socket, to);
+	(void)fputs("\n  metrics: ", to);
+	if (model->control_metrics == NULL)
+		(void)fputs("off", to);
+	else
+		print_text(model->control_metrics, to);
+	(void)fputc('\n', to);
+}
+
+static void
+print_backend(const struct cfg_backend *backend, FILE *to)
+{
+	(void)fputs("      - {name: ", to);
+	print_text(backend->name, to);
+	(void)fputs(", address: ", to);
+	print_address(&backend->address, to);
+	(void)fprintf(to, ", weight: %" PRIu32 ", state: %s", backend->weight,
+		cfg_state_words[backend->state]);
+	if (backend->has_mac) {
+		(void)fputs(", mac: ", to);
+		print_mac(&backend->mac, to);
+	}
+	(void)fputs("}\n", to);
+}
+
+static void
+print_carry(uint8_t carry, FILE *to)
+{
+	static const char *const words[] = {"ipip", "ipv6", "gre"};
+	const char *between = "";
+
+	(void)fputs("    carry: [", to);
+	for (size_t i = 0; i < LB_N_ELEMENTS(words); i++) {
+		if ((carry & 1u << i) == 0)
+			continue;
+		(void)fprintf(to, "%s%s", between, words[i]);
+		between = ", ";
+	}
+	(void)fputs("]\n", to);
+}
+
+static void
+print_service(const struct cfg_service *service, FILE *to)
+{
+	(void)fputs("  - name: ", to);
+	print_text(service->name, to);
+	(void)fputs("\n    address: ", to);
+	print_prefix(&service->address, to);
+	(void)fprintf(to, "\n    protocol: %s\n", cfg_protocol_words[service->protocol]);
+	if (service->port == 0)
+		(void)fputs("    port: any\n", to);
+	else
+		(void)fprintf(to, "    port: %u\n", (unsigned int)service->port);
+	(void)fprintf(to,
+		"    table: {algorithm: %s, size: %" PRIu32 "}\n    affinity: %s\n"
+		"    forward: %s\n",
+		cfg_algorithm_words[service->algorithm], service->n_slots,
+		cfg_affinity_words[service->affinity], cfg_forward_words[service->forward]);
+	if (service->tunnel_port != 0)
+		(void)fprintf(to, "    tunnel_port: %u\n", (unsigned int)service->tunnel_port);
+	if (service->forward == CFG_FORWARD_VXLAN)
+		(void)fprintf(to, "    vni: %" PRIu32 "\n", service->vni);
+	if (service->carry != 0)
+		print_carry(service->carry, to);
+	if (service->n_backends == 0) {
+		(void)fputs("    backends: []\n", to);
+		return;
+	}
+	(void)fputs("    backends:\n", to);
+	for (size_t i = 0; i < service->n_backends; i++)
+		print_backend(&service->backends[i], to);
+}
+
+int
+cfg_print(const struct cfg_model *model, FILE *to)
+{
+	print_dataplane(&model->dataplane, to);
+	print_control(model, to);
+	if (model->n_services == 0)
+		(void)fputs("services: []\n", to);
+	else
+		(void)fputs("services:\n", to);
+	for (size_t i = 0; i < model->n_services; i++)
+		print_service(&model->services[i], to);
+	(void)fprintf(to, "hash_seed: %" PRIu64 "\n", model->hash_seed);
+
+	/* One look at the end is enough: a stream remembers its errors. */
+	if (fflush(to) != 0 || ferror(to) != 0)
+		return -EIO;
+	return 0;
+}

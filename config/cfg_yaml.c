@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cfg_yaml.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "cfg_check.h"
+#include "cfg_decode.h"
+
+#define SOCKET_BYTES_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
+
+bool
+cfg_read_u64_or_word(const struct cfg_node *node, const char *what, const char *word,
+	uint64_t max, struct cfg_errors *errors, uint64_t *out)
+{
+	char expected[80];
+
+	if (node->kind == CFG_SCALAR && strcmp(node->text, word) == 0) {
+		*out = 0;
+		return true;
+	}
+	if (node->kind == CFG_SCALAR && cfg_scan_u64(node->text, 1, max, out))
+		return true;
+	(void)snprintf(expected, sizeof(expected), "%s or a whole number from 1 to %" PRIu64,
+		word, max);
+	return cfg_expected(node, what, errors, expected);
+}
+
+size_t
+cfg_count_items(const struct cfg_node *node, const char *what, struct cfg_errors *errors)
+{
+	size_t n = 0;
+
+	if (node == NULL || cfg_node_is_null(node))
+		return 0;
+	if (node->kind != CFG_SEQUENCE) {
+		(void)cfg_expected(node, what, errors, "a list");
+		return 0;
+	}
+	for (const struct cfg_node *item = node->first; item != NULL; item = item->next)
+		n++;
+	return n;
+}
+
+char *
+cfg_keep_text(const char *text, struct cfg_errors *errors)
+{
+	char *copy = strdup(text);
+
+	if (copy == NULL)
+		cfg_error_memory(errors);
+	return copy;
+}
+
+bool
+cfg_missing_key(const struct cfg_node *item, const char *what, const char *key,
+	struct cfg_errors *errors)
+{
+	cfg_error(errors, item->pos, "this %s has no key '%s', which it needs", what, key);
+	return false;
+}
+
+/* ADDRESS:PORT, an IPv6 address in brackets. */
+static bool
+is_endpoint(const char *text)
+{
+	char head[LB_ADDR_TEXT_BYTES];
+	const char *colon = strrchr(text, ':');
+	const bool has_brackets = text[0] == '[';
+	struct lb_addr addr;
+	uint64_t port;
+	size_t n;
+
+	if (colon == NULL || !cfg_scan_u64(colon + 1, 1, 65535, &port))
+		return false;
+	n = (size_t)(colon - text);
+	if (has_brackets) {
+		if (n < 2 || text[n - 1] != ']')
+			return false;
+		text++;
+		n -= 2;
+	}
+	if (n >= sizeof(head))
+		return false;
+	memcpy(head, text, n);
+	head[n] = '\0';
+	return lb_addr_parse(head, &addr) == 0 && lb_addr_is_v4(&addr) == !has_brackets;
+}
+
+static void
+decode_socket(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_model *out)
+{
+	if (node == NULL)
+		return;
+	if (node->kind != CFG_SCALAR || cfg_node_is_null(node) || node->text[0] == '\0' ||
+		strlen(node->text) > SOCKET_BYTES_MAX) {
+		char expected[64];
+
+		(void)snprintf(expected, sizeof(expected), "a path of 1 to %zu bytes",
+			SOCKET_BYTES_MAX);
+		(void)cfg_expected(node, "socket", errors, expected);
+		return;
+	}
+	if (cfg_model_set_text(&out->control_socket, node->text) != 0)
+		cfg_error_memory(errors);
+}
+
+static void
+decode_metrics(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_model *out)
+{
+	const char *text = NULL;
+
+	if (node == NULL)
+		return;
+	if (node->kind != CFG_SCALAR ||
+		(strcmp(node->text, "off") != 0 && !is_endpoint(node->text))) {
+		(void)cfg_expected(node, "metrics", errors,
+			"off or ADDRESS:PORT such as 127.0.0.1:9464 or \"[::1]:9464\"");
+		return;
+	}
+	if (strcmp(node->text, "off") != 0)
+		text = node->text;
+	if (cfg_model_set_text(&out->control_metrics, text) != 0)
+		cfg_error_memory(errors);
+}
+
+static void
+decode_control(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_model *out)
+{
+	static const char *const keys[] = {"socket", "metrics", NULL};
+
+	if (node == NULL || cfg_node_is_null(node) || !cfg_node_check_keys(node, keys, errors))
+		return;
+	decode_socket(cfg_node_get(node, "socket"), errors, out);
+	decode_metrics(cfg_node_get(node, "metrics"), errors, out);
+}
+
+static void
+decode_root(const struct cfg_node *root, struct cfg_errors *errors, struct cfg_model *out)
+{
+	static const char *const keys[] = {"dataplane", "control", "services", "hash_seed",
+		NULL};
+	const struct cfg_node *seed;
+
+	if (root == NULL || cfg_node_is_null(root)) {
+		cfg_error(errors, (struct cfg_pos){1, 1},
+			"nothing is in it; write 'services: []' for a configuration without "
+			"services");
+		return;
+	}
+	if (!cfg_node_check_keys(root, keys, errors))
+		return;
+	cfg_decode_dataplane(cfg_node_get(root, "dataplane"), errors, &out->dataplane);
+	decode_control(cfg_node_get(root, "control"), errors, out);
+	cfg_decode_services(cfg_node_get(root, "services"), errors, out);
+	seed = cfg_node_get(root, "hash_seed");
+	if (seed != NULL)
+		(void)cfg_read_u64(seed, "hash_seed", 0, UINT64_MAX, errors, &out->hash_seed);
+}
+
+/* Takes the tree. */
+static int
+decode_model(struct cfg_node *root, struct cfg_errors *errors, struct cfg_model *out)
+{
+	struct cfg_model model;
+
+	cfg_model_init(&model);
+	model.file = cfg_keep_text(errors->file, errors);
+	decode_root(root, errors, &model);
+	cfg_node_free(root);
+
+	/* Also after errors: what is wrong between the parts belongs to the same run. */
+	if (!errors->no_memory)
+		(void)cfg_check_model(&model, errors);
+	if (errors->n_errors != 0) {
+		cfg_model_fini(&model);
+		return errors->no_memory ? -ENOMEM : -EINVAL;
+	}
+	*out = model;
+	return 0;
+}
+
+int
+cfg_read_file(const char *path, FILE *messages, struct cfg_model *out)
+{
+	struct cfg_errors errors = {.to = messages, .file = path};
+	struct cfg_node *root = NULL;
+	FILE *stream = fopen(path, "re");
+	int ret;
+
+	if (stream == NULL) {
+		ret = -errno;
+		cfg_error(&errors, (struct cfg_pos){0}, "it cannot be opened: %s",
+			strerror(-ret));
+		return ret;
+	}
+	ret = cfg_node_read(stream, &errors, &root);
+	(void)fclose(stream);
+	if (ret != 0)
+		return ret;
+	return decode_model(root, &errors, out);
+}
+
+int
+cfg_read_text_model(const char *name, const char *text, size_t n_bytes, FILE *messages,
+	struct cfg_model *out)
+{
+	struct cfg_errors errors = {.to = messages, .file = name};
+	struct cfg_node *root = NULL;
+	const int ret = cfg_node_parse(text, n_bytes, &errors, &root);
+
+	if (ret != 0)
+		return ret;
+	return decode_model(root, &errors, out);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "cfg_decode.h"
+
+#define WORKERS_MAX    128u
+#define MTU_MIN        576u
+#define MTU_MAX        9216u
+#define MTU_DEFAULT    1500u
+#define TIMEOUT_NS_MIN 1000000u
+#define TIMEOUT_NS_MAX (LB_FLOW_TIMEOUT_S_MAX * 1000000000ull)
+
+static void
+decode_timeouts(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_dataplane *out)
+{
+	static const char *const keys[] = {"tcp_syn", "tcp", "tcp_closing", "udp", NULL};
+	uint64_t *const values[] = {&out->tcp_syn_ns, &out->tcp_ns, &out->tcp_closing_ns,
+		&out->udp_ns};
+
+	if (node == NULL || cfg_node_is_null(node) || !cfg_node_check_keys(node, keys, errors))
+		return;
+	for (size_t i = 0; i < LB_N_ELEMENTS(values); i++) {
+		const struct cfg_node *value = cfg_node_get(node, keys[i]);
+
+		if (value != NULL)
+			(void)cfg_read_duration(value, keys[i], TIMEOUT_NS_MIN, TIMEOUT_NS_MAX,
+				errors, values[i]);
+	}
+}
+
+static bool
+decode_port_address(const struct cfg_node *node, struct cfg_errors *errors,
+	struct lb_prefix *out)
+{
+	struct lb_prefix prefix;
+
+	if (!cfg_read_prefix(node, "addresses", errors, &prefix))
+		return false;
+	if (!lb_addr_is_unicast(&prefix.addr))
+		return cfg_expected(node, "addresses", errors,
+			"a unicast address of the balancer's own such as 192.0.2.1/24");
+	*out = prefix;
+	return true;
+}
+
+static bool
+decode_port_addresses(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_port *out)
+{
+	const size_t n_before = errors->n_errors;
+	const size_t n = cfg_count_items(node, "addresses", errors);
+
+	if (n == 0)
+		return errors->n_errors == n_before;
+	out->addresses = calloc(n, sizeof(*out->addresses));
+	if (out->addresses == NULL) {
+		cfg_error_memory(errors);
+		return false;
+	}
+	for (const struct cfg_node *item = node->first; item != NULL; item = item->next) {
+		if (decode_port_address(item, errors, &out->addresses[out->n_addresses]))
+			out->n_addresses++;
+	}
+	return errors->n_errors == n_before;
+}
+
+static void
+decode_mtu(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_port *out)
+{
+	uint64_t mtu;
+
+	if (node == NULL || !cfg_read_u64(node, "mtu", MTU_MIN, MTU_MAX, errors, &mtu))
+		return;
+	out->mtu = (uint16_t)mtu;
+	out->mtu_pos = node->pos;
+}
+
+static void
+decode_port_texts(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_port *out)
+{
+	const struct cfg_node *name = cfg_node_get(node, "name");
+	const struct cfg_node *device = cfg_node_get(node, "device");
+	const char *text;
+
+	if (name == NULL) {
+		(void)cfg_missing_key(node, "port", "name", errors);
+	} else if (cfg_read_name(name, "name", errors, &text)) {
+		out->name = cfg_keep_text(text, errors);
+		out->name_pos = name->pos;
+	}
+	if (device == NULL)
+		(void)cfg_missing_key(node, "port", "device", errors);
+	else if (cfg_read_text(device, "device", errors, &text))
+		out->device = cfg_keep_text(text, errors);
+}
+
+static void
+decode_port(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_port *out)
+{
+	static const char *const keys[] = {"name", "device", "addresses", "next_hop", "mtu",
+		NULL};
+	const struct cfg_node *next_hop;
+
+	out->pos = node->pos;
+	out->mtu = MTU_DEFAULT;
+	if (!cfg_node_check_keys(node, keys, errors)) {
+		out->bad = CFG_BAD_ALL;
+		return;
+	}
+	decode_port_texts(node, errors, out);
+	if (!decode_port_addresses(cfg_node_get(node, "addresses"), errors, out))
+		out->bad |= CFG_BAD_ADDRESS;
+	decode_mtu(cfg_node_get(node, "mtu"), errors, out);
+	next_hop = cfg_node_get(node, "next_hop");
+	if (next_hop != NULL)
+		out->has_next_hop = cfg_read_mac(next_hop, "next_hop", errors, &out->next_hop);
+}
+
+static void
+decode_ports(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_dataplane *out)
+{
+	const size_t n = cfg_count_items(node, "ports", errors);
+
+	if (n == 0)
+		return;
+	out->ports = calloc(n, sizeof(*out->ports));
+	if (out->ports == NULL) {
+		cfg_error_memory(errors);
+		return;
+	}
+	for (const struct cfg_node *item = node->first; item != NULL; item = item->next)
+		decode_port(item, errors, &out->ports[out->n_ports++]);
+}
+
+void
+cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_dataplane *out)
+{
+	static const char *const keys[] = {"workers", "kernel", "idle", "flow_entries",
+		"flow_timeout", "ports", NULL};
+	const struct cfg_node *value;
+	unsigned int word;
+	uint64_t number;
+
+	if (node == NULL || cfg_node_is_null(node) || !cfg_node_check_keys(node, keys, errors))
+		return;
+	value = cfg_node_get(node, "workers");
+	if (value != NULL &&
+		cfg_read_u64_or_word(value, "workers", "auto", WORKERS_MAX, errors, &number))
+		out->workers = (uint32_t)number;
+	value = cfg_node_get(node, "kernel");
+	if (value != NULL && cfg_read_word(value, "kernel", cfg_kernel_words, errors, &word))
+		out->kernel = (enum cfg_kernel)word;
+	value = cfg_node_get(node, "idle");
+	if (value != NULL && cfg_read_word(value, "idle", cfg_idle_words, errors, &word))
+		out->idle = (enum cfg_idle)word;
+	value = cfg_node_get(node, "flow_entries");
+	if (value != NULL &&
+		cfg_read_u64(value, "flow_entries", 1, LB_FLOW_ENTRIES_MAX, errors, &number))
+		out->flow_entries = (uint32_t)number;
+	decode_timeouts(cfg_node_get(node, "flow_timeout"), errors, out);
+	decode_ports(cfg_node_get(node, "ports"), errors, out);
+}

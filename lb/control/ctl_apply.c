@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_apply.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl_names.h"
+
+/* One service's table, with all that it was built from: the same again is the same table. */
+struct table_state {
+	struct dp_table *table; /* NULL: none yet */
+	enum lb_algorithm algorithm;
+	uint32_t n_slots;
+	uint64_t hash_seed;
+	uint32_t *ids;
+	uint32_t *weights;
+	size_t n_backends;
+};
+
+struct ctl_apply {
+	struct ctl_names *services;
+	struct ctl_names *backends;
+	struct table_state *tables; /* by place in the last snapshot */
+	uint32_t *numbers;          /* service numbers, by place in the last snapshot */
+	size_t n_places;
+	uint32_t *place_of; /* by service number: its place, or DP_NONE */
+	size_t n_place_of;
+	bool *is_live; /* by backend id */
+	size_t n_is_live;
+};
+
+/* A snapshot in the making. */
+struct build {
+	const struct cfg_model *model;
+	const struct cfg_port *port;
+	FILE *messages;
+	struct dp_service_conf *services;
+	struct dp_backend_conf *backends;
+	size_t n_backends;
+	struct table_state *tables;
+	uint32_t *numbers;
+};
+
+static_assert((int)CFG_N_ALGORITHMS == (int)LB_N_ALGORITHMS && (int)CFG_RING == (int)LB_RING &&
+		      (int)CFG_RENDEZVOUS == (int)LB_RENDEZVOUS,
+	"the language's algorithms are core's");
+static_assert((int)CFG_N_AFFINITIES == (int)LB_N_AFFINITIES &&
+		      (int)CFG_AFFINITY_SOURCE_IP == (int)LB_AFFINITY_SOURCE_IP,
+	"the language's affinities are core's");
+static_assert((int)CFG_N_FORWARDS == (int)LB_N_FORWARD_MODES &&
+		      (int)CFG_FORWARD_GRE == (int)LB_FORWARD_GRE &&
+		      (int)CFG_FORWARD_GUE == (int)LB_FORWARD_GUE,
+	"the language's forward modes are core's");
+static_assert((int)CFG_CARRY_IPIP == (int)DP_CARRY_IPIP &&
+		      (int)CFG_CARRY_IPV6 == (int)DP_CARRY_IPV6 &&
+		      (int)CFG_CARRY_GRE == (int)DP_CARRY_GRE,
+	"the language's tunnels are the data plane's");
+
+int
+ctl_apply_create(struct ctl_apply **out)
+{
+	struct ctl_apply *apply = calloc(1, sizeof(*apply));
+
+	if (apply == NULL)
+		return -ENOMEM;
+	if (ctl_names_create(LB_SERVICES_MAX, &apply->services) != 0 ||
+		ctl_names_create(LB_BACKEND_IDS_MAX, &apply->backends) != 0) {
+		ctl_apply_destroy(apply);
+		return -ENOMEM;
+	}
+	*out = apply;
+	return 0;
+}
+
+static void
+free_tables(struct table_state *tables, size_t n)
+{
+	for (size_t i = 0; tables != NULL && i < n; i++) {
+		dp_table_release(tables[i].table);
+		free(tables[i].ids);
+		free(tables[i].weights);
+	}
+	free(tables);
+}
+
+void
+ctl_apply_destroy(struct ctl_apply *apply)
+{
+	if (apply == NULL)
+		return;
+	free_tables(apply->tables, apply->n_places);
+	free(apply->numbers);
+	free(apply->place_of);
+	free(apply->is_live);
+	ctl_names_destroy(apply->services);
+	ctl_names_destroy(apply->backends);
+	free(apply);
+}
+
+/* A draining backend takes no new flow, one that is down none at all. */
+static uint32_t
+table_weight(const struct cfg_backend *backend)
+{
+	return backend->state == CFG_UP ? backend->weight : 0;
+}
+
+static bool
+is_same_table(const struct table_state *a, const struct table_state *b)
+{
+	const size_t n = b->n_backends;
+
+	return a->table != NULL && a->algorithm == b->algorithm && a->n_slots == b->n_slots &&
+	       a->hash_seed == b->hash_seed && a->n_backends == n &&
+	       (n == 0 ||
+		       (memcmp(a->ids, b->ids, n * sizeof(*a->ids)) == 0 &&
+			       memcmp(a->weights, b->weights, n * sizeof(*a->weights)) == 0));
+}
+
+static int
+build_table(struct build *build, const struct cfg_service *service, struct table_state *state)
+{
+	struct lb_picker_backend *backends = calloc(state->n_backends + 1, sizeof(*backends));
+	struct dp_table_conf conf = {
+		.algorithm = state->algorithm,
+		.n_slots = state->n_slots,
+		.hash_seed = state->hash_seed,
+		.backends = backends,
+		.ids = state->ids,
+		.n_backends = state->n_backends,
+	};
+	int ret;
+
+	if (backends == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < state->n_backends; i++) {
+		backends[i].name = service->backends[i].name;
+		backends[i].name_bytes = (uint32_t)strlen(service->backends[i].name);
+		backends[i].weight = state->weights[i];
+	}
+	ret = dp_table_create(&conf, &state->table);
+	free(backends);
+	if (ret == -E2BIG)
+		(void)fprintf(build->messages,
+			"service '%s': a %s table of %u slots cannot hold its %zu backends "
+			"with "
+			"their weights; make the table larger or the weights smaller\n",
+			service->name, lb_algorithm_name(state->algorithm), state->n_slots,
+			state->n_backends);
+	return ret;
+}
+
+/* The table of the service at a place: the one it had, or a new one. */
+static int
+take_table(struct ctl_apply *apply, struct build *build, size_t place)
+{
+	const struct cfg_service *service = &build->model->services[place];
+	struct table_state *state = &build->tables[place];
+	const uint32_t number = build->numbers[place];
+	const uint32_t old = number < apply->n_place_of ? apply->place_of[number] : DP_NONE;
+	int ret = 0;
+
+	state->algorithm = (enum lb_algorithm)service->algorithm;
+	state->n_slots = service->n_slots;
+	state->hash_seed = build->model->hash_seed;
+	if (old != DP_NONE && is_same_table(&apply->tables[old], state)) {
+		state->table = apply->tables[old].table;
+		dp_table_hold(state->table);
+	} else {
+		ret = build_table(build, service, state);
+	}
+	build->services[place].table = state->table;
+	return ret;
+}
+
+/* The outer source: the port's first address of the backend's family, if it has one. */
+static bool
+find_source(const struct cfg_port *port, const struct lb_addr *dst, struct lb_addr *out)
+{
+	const bool is_v4 = lb_addr_is_v4(dst);
+
+	for (size_t i = 0; port != NULL && i < port->n_addresses; i++) {
+		if (lb_addr_is_v4(&port->addresses[i].addr) == is_v4) {
+			*out = port->addresses[i].addr;
+			return true;
+		}
+	}
+	*out = is_v4 ? lb_addr_from_v4((const uint8_t[4]){0}) : (struct lb_addr){0};
+	return false;
+}
+
+/* 02:00 and the last four bytes of an address: an inner MAC that both ends can work out. */
+static struct lb_mac
+mac_of(const struct lb_addr *addr)
+{
+	struct lb_mac mac = {.bytes = {0x02}};
+
+	memcpy(mac.bytes + 2, addr->bytes + LB_ADDR_BYTES - 4, 4);
+	return mac;
+}
+
+static uint16_t
+tunnel_port(const struct cfg_service *service)
+{
+	if (service->tunnel_port != 0)
+		return service->tunnel_port;
+	return service->forward == CFG_FORWARD_VXLAN ? LB_VXLAN_PORT : LB_GUE_PORT;
+}
+
+static void
+translate_backend(const struct build *build, const struct cfg_service *service,
+	const struct cfg_backend *from, struct dp_backend_conf *to)
+{
+	const struct cfg_port *port = build->port;
+	const bool is_l2 = service->forward == CFG_FORWARD_L2;
+	struct lb_addr src;
+	const bool has_source = find_source(port, &from->address, &src);
+
+	to->is_live = from->state != CFG_DOWN;
+	to->mtu = port != NULL ? port->mtu : 0;
+	if (is_l2 && from->has_mac) {
+		to->has_next_hop = port != NULL;
+		to->next_hop = from->mac;
+	} else if (port != NULL && port->has_next_hop) {
+		to->has_next_hop = is_l2 || has_source;
+		to->next_hop = port->next_hop;
+	}
+	to->encap = (struct lb_encap_conf){
+		.mode = (enum lb_forward_mode)service->forward,
+		.src = src,
+		.dst = from->address,
+		.udp_port = tunnel_port(service),
+		.vni = service->vni,
+		.inner_dst = from->has_mac ? from->mac : mac_of(&from->address),
+		.inner_src = mac_of(&src),
+	};
+}
+
+static uint8_t
+protocol_number(enum cfg_protocol protocol)
+{
+	switch (protocol) {
+	case CFG_PROTOCOL_TCP:
+		return IPPROTO_TCP;
+	case CFG_PROTOCOL_UDP:
+		return IPPROTO_UDP;
+	default:
+		return 0;
+	}
+}
+
+static int
+intern(struct build *build, struct ctl_names *names, uint32_t parent, const char *name,
+	uint32_t *out)
+{
+	const int ret = ctl_names_intern(names, parent, name, out);
+
+	if (ret != -ENOSPC)
+		return ret;
+	(void)fprintf(build->messages,
+		"no number is left for '%s': this process has seen as many names as it can\n",
+		name);
+	return -E2BIG;
+}
+
+static int
+translate_service(struct ctl_apply *apply, struct build *build, size_t place)
+{
+	const struct cfg_service *service = &build->model->services[place];
+	struct table_state *state = &build->tables[place];
+	uint32_t number;
+	int ret;
+
+	ret = intern(build, apply->services, CTL_NAMES_NO_PARENT, service->name, &number);
+	if (ret != 0)
+		return ret;
+	build->numbers[place] = number;
+	build->services[place] = (struct dp_service_conf){
+		.match = {.prefix = service->address,
+			.proto = protocol_number(service->protocol),
+			.port = service->port},
+		.affinity = (enum lb_affinity)service->affinity,
+		.carry = service->carry,
+	};
+
+	state->n_backends = service->n_backends;
+	state->ids = calloc(service->n_backends + 1, sizeof(*state->ids));
+	state->weights = calloc(service->n_backends + 1, sizeof(*state->weights));
+	if (state->ids == NULL || state->weights == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < service->n_backends; i++) {
+		const struct cfg_backend *backend = &service->backends[i];
+		struct dp_backend_conf *to = &build->backends[build->n_backends++];
+
+		ret = intern(build, apply->backends, number, backend->name, &state->ids[i]);
+		if (ret != 0)
+			return ret;
+		state->weights[i] = table_weight(backend);
+		to->id = state->ids[i];
+		translate_backend(build, service, backend, to);
+	}
+	return take_table(apply, build, place);
+}
+
+static int
+translate(struct ctl_apply *apply, struct build *build)
+{
+	const struct cfg_model *model = build->model;
+	size_t n_backends = 0;
+
+	for (size_t i = 0; i < model->n_services; i++)
+		n_backends += model->services[i].n_backends;
+
+	build->services = calloc(model->n_services + 1, sizeof(*build->services));
+	build->backends = calloc(n_backends + 1, sizeof(*build->backends));
+	build->tables = calloc(model->n_services + 1, sizeof(*build->tables));
+	build->numbers = calloc(model->n_services + 1, sizeof(*build->numbers));
+	if (build->services == NULL || build->backends == NULL || build->tables == NULL ||
+		build->numbers == NULL)
+		return -ENOMEM;
+
+	for (size_t i = 0; i < model->n_services; i++) {
+		const int ret = translate_service(apply, build, i);
+
+		if (ret != 0)
+			return ret;
+	}
+	return 0;
+}
+
+/* What the last snapshot says of each number, ready to replace what the one before said. */
+static int
+index_build(const struct ctl_apply *apply, const struct build *build, uint32_t **place_of,
+	bool **is_live)
+{
+	const size_t n_services = ctl_names_count(apply->services);
+	const size_t n_backends = ctl_names_count(apply->backends);
+	uint32_t *places = malloc((n_services + 1) * sizeof(*places));
+	bool *live = calloc(n_backends + 1, sizeof(*live));
+
+	if (places == NULL || live == NULL) {
+		free(places);
+		free(live);
+		return -ENOMEM;
+	}
+	memset(places, 0xff, (n_services + 1) * sizeof(*places));
+	for (size_t i = 0; i < build->model->n_services; i++)
+		places[build->numbers[i]] = (uint32_t)i;
+	for (size_t i = 0; i < build->n_backends; i++)
+		live[build->backends[i].id] = build->backends[i].is_live;
+	*place_of = places;
+	*is_live = live;
+	return 0;
+}
+
+/* Keep what the build made; build then holds what it replaced. */
+static void
+commit(struct ctl_apply *apply, struct build *build, uint32_t *place_of, bool *is_live)
+{
+	free_tables(apply->tables, apply->n_places);
+	free(apply->numbers);
+	free(apply->place_of);
+	free(apply->is_live);
+	apply->tables = build->tables;
+	apply->numbers = build->numbers;
+	apply->n_places = build->model->n_services;
+	apply->place_of = place_of;
+	apply->n_place_of = ctl_names_count(apply->services);
+	apply->is_live = is_live;
+	apply->n_is_live = ctl_names_count(apply->backends);
+	build->tables = NULL;
+	build->numbers = NULL;
+}
+
+int
+ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
+	const struct cfg_port *port, FILE *messages, struct dp_snapshot **out)
+{
+	struct build build = {.model = model, .port = port, .messages = messages};
+	struct dp_snapshot_conf conf = {
+		.hash_seed = model->hash_seed,
+		.has_kernel = model->dataplane.kernel != CFG_KERNEL_NONE,
+	};
+	uint32_t *place_of;
+	bool *is_live;
+	int ret = translate(apply, &build);
+
+	if (ret != 0)
+		goto free_build;
+	ret = index_build(apply, &build, &place_of, &is_live);
+	if (ret != 0)
+		goto free_build;
+
+	conf.services = build.services;
+	conf.n_services = model->n_services;
+	conf.backends = build.backends;
+	conf.n_backends = build.n_backends;
+	ret = dp_snapshot_create(&conf, out);
+	if (ret != 0) {
+		free(place_of);
+		free(is_live);
+		goto free_build;
+	}
+	commit(apply, &build, place_of, is_live); /* nothing can fail past this line */
+
+free_build:
+	if (ret == -ENOMEM)
+		(void)fprintf(messages, "there is not enough memory for the tables\n");
+	free_tables(build.tables, model->n_services);
+	free(build.numbers);
+	free(build.services);
+	free(build.backends);
+	return ret;
+}
+
+uint32_t
+ctl_apply_service(const struct ctl_apply *apply, uint32_t place)
+{
+	return apply->numbers[place];
+}
+
+uint32_t
+ctl_apply_backend_id(const struct ctl_apply *apply, size_t service_place, size_t backend_place)
+{
+	return apply->tables[service_place].ids[backend_place];
+}
+
+uint32_t
+ctl_apply_n_services(const struct ctl_apply *apply)
+{
+	return ctl_names_count(apply->services);
+}
+
+const char *
+ctl_apply_service_name(const struct ctl_apply *apply, uint32_t service)
+{
+	return ctl_names_text(apply->services, service);
+}
+
+uint32_t
+ctl_apply_n_backends(const struct ctl_apply *apply)
+{
+	return ctl_names_count(apply->backends);
+}
+
+struct ctl_backend_name
+ctl_apply_backend(const struct ctl_apply *apply, uint32_t id)
+{
+	return (struct ctl_backend_name){
+		.service = ctl_names_parent(apply->backends, id),
+		.name = ctl_names_text(apply->backends, id),
+	};
+}
+
+bool
+ctl_apply_is_live(const struct ctl_apply *apply, uint32_t id)
+{
+	return id < apply->n_is_live && apply->is_live[id];
+}
+
+int
+ctl_apply_count_slots(const struct ctl_apply *apply, uint32_t *slots, size_t n)
+{
+	memset(slots, 0, n * sizeof(*slots));
+	for (size_t i = 0; i < apply->n_places; i++) {
+		const struct table_state *state = &apply->tables[i];
+		uint32_t *counts = calloc(state->n_backends + 1, sizeof(*counts));
+
+		if (counts == NULL)
+			return -ENOMEM;
+		dp_table_count(state->table, counts, state->n_backends);
+		for (size_t k = 0; k < state->n_backends; k++)
+			slots[state->ids[k]] = counts[k];
+		free(counts);
+	}
+	return 0;
+}
+
+struct lb_flow_table_conf
+ctl_apply_flow_conf(const struct cfg_model *model, uint64_t secret_0, uint64_t secret_1)
+{
+	const struct cfg_dataplane *plane = &model->dataplane;
+
+	return (struct lb_flow_table_conf){
+		.n_entries = plane->flow_entries,
+		.secret = {secret_0, secret_1},
+		.timeout_ns = {[LB_FLOW_TIMEOUT_TCP_SYN] = plane->tcp_syn_ns,
+			[LB_FLOW_TIMEOUT_TCP] = plane->tcp_ns,
+			[LB_FLOW_TIMEOUT_TCP_CLOSING] = plane->tcp_closing_ns,
+			[LB_FLOW_TIMEOUT_UDP] = plane->udp_ns},
+	};
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_APPLY_H
+#define CTL_APPLY_H
+
+/**
+ * @file
+ * Configuration model -> snapshot: the only translator between what a file says and what
+ * the packet path reads. Keeps the tables of services that did not change.
+ *
+ * Not thread-safe: the control thread's.
+ */
+
+#include <stdio.h>
+
+#include "cfg_model.h"
+#include "dp.h"
+
+struct ctl_apply; /* opaque */
+
+/** A backend as its id names it, for the life of the process. */
+struct ctl_backend_name {
+	uint32_t service; /**< number of its service */
+	const char *name;
+};
+
+/** @retval -ENOMEM  No memory. */
+int ctl_apply_create(struct ctl_apply **out) lb_must_check;
+
+/** No snapshot is in use any more. NULL is allowed. */
+void ctl_apply_destroy(struct ctl_apply *apply);
+
+/**
+ * Build a snapshot of a model.
+ *
+ * @param model     Checked; read during the call alone.
+ * @param port      The port that all backends are reached by, of the model's; NULL: none, and
+ *                  nothing can be sent.
+ * @param messages  Told why, in a sentence, where it fails.
+ * @param[out] out  The caller's, to publish; untouched on error. On success the functions
+ *                  below speak of it.
+ * @retval 0        Success.
+ * @retval -E2BIG   A table cannot hold its backends, or the process has seen too many.
+ * @retval -ENOMEM  No memory.
+ */
+int ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
+	const struct cfg_port *port, FILE *messages, struct dp_snapshot **out) lb_must_check;
+
+/** Number of the service that stands at a place in the last snapshot. */
+uint32_t ctl_apply_service(const struct ctl_apply *apply, uint32_t place);
+
+/** Id of a backend by its place in a service, and that service's place, in the last snapshot.
+ */
+uint32_t ctl_apply_backend_id(const struct ctl_apply *apply, size_t service_place,
+	size_t backend_place);
+
+/** Services seen so far: their numbers are 0..n-1. */
+uint32_t ctl_apply_n_services(const struct ctl_apply *apply);
+
+const char *ctl_apply_service_name(const struct ctl_apply *apply, uint32_t service);
+
+/** Backends seen so far: their ids are 0..n-1. */
+uint32_t ctl_apply_n_backends(const struct ctl_apply *apply);
+
+struct ctl_backend_name ctl_apply_backend(const struct ctl_apply *apply, uint32_t id);
+
+/** Whether a backend is up or draining in the last snapshot. */
+bool ctl_apply_is_live(const struct ctl_apply *apply, uint32_t id);
+
+/**
+ * Slots of each backend in the last snapshot, by id.
+ *
+ * @param[out] slots  n of them; n is ctl_apply_n_backends().
+ * @retval -ENOMEM    No memory.
+ */
+int ctl_apply_count_slots(const struct ctl_apply *apply, uint32_t *slots,
+	size_t n) lb_must_check;
+
+/** What a model says of the flow tables. */
+struct lb_flow_table_conf ctl_apply_flow_conf(const struct cfg_model *model, uint64_t secret_0,
+	uint64_t secret_1);
+
+#endif

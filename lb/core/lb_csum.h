@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LB_CSUM_H
+#define LB_CSUM_H
+
+/**
+ * @file
+ * The Internet checksum (RFC 1071), full and incremental (RFC 1624).
+ *
+ * Sums are held unfolded in 64 bits, in the byte order of memory: adding native
+ * 16-, 32- or 64-bit words gives the right bytes on either kind of machine
+ * (RFC 1071, section 2(B)). Pure functions, callable from any thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * Add bytes to a running sum.
+ *
+ * @param sum      0, or what an earlier call returned; that call's n was even,
+ *                 unless this is the last.
+ * @param bytes    n bytes, any alignment. An odd last byte is padded with zero.
+ * @return the new sum, with carries added back in: it cannot overflow.
+ */
+uint64_t lb_csum_add(uint64_t sum, const void *bytes, size_t n);
+
+/** A sum of an odd offset's bytes, turned to count from an even one (RFC 1071, 2(B)). */
+uint64_t lb_csum_swap(uint64_t sum);
+
+/** One's complement sum of two running sums. */
+static inline uint64_t
+lb_csum_join(uint64_t a, uint64_t b)
+{
+	const uint64_t sum = a + b;
+
+	return sum + (sum < b);
+}
+
+/** The checksum field for a sum, ready to be stored with memcpy (network order). */
+uint16_t lb_csum_finish(uint64_t sum);
+
+/**
+ * A checksum after one 16-bit word it covers has changed (RFC 1624, equation 3).
+ * All three are as read from memory.
+ */
+uint16_t lb_csum_update(uint16_t csum_be, uint16_t old_be, uint16_t new_be);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LB_FLOW_TABLE_H
+#define LB_FLOW_TABLE_H
+
+/**
+ * @file
+ * Flow table: flow -> backend id. Bounded, for one core, time passed in.
+ *
+ * Set-associative: a bucket of four entries is one cache line, and a lookup touches that
+ * line only, for IPv4 and IPv6 alike. Beside the lines lies one 32-bit word an entry, the
+ * sequence number of the SYN that made it, read and written by SYNs alone: 20 bytes a flow.
+ *
+ * Identity is 96 bits of the flow's 128-bit hash: 80 are stored, and the bucket, one of 2^16
+ * at least, stands for the other 16. With 2^20 flows in the table, a new flow is taken for
+ * one of them with probability 2^20 / 2^96 = 2^-76: at ten million new flows a second, once in
+ * 2^76 / 10^7 s, which is 239 million years.
+ *
+ * The bucket is chosen by the hash mixed with a secret, so that nobody outside can aim
+ * many flows at one bucket.
+ *
+ * An entry is unconfirmed until a second packet of its flow arrives; the repetition of its
+ * SYN does not count. A new flow takes, in this order: a free entry, one that timed out, the
+ * oldest unconfirmed one. A bucket full of confirmed flows takes no new flow: a flood evicts
+ * itself, and the flow that found no room goes where the table says.
+ *
+ * Times are nanoseconds of any clock that never goes back. They are held as 24-bit ticks,
+ * the tick being the largest power of two nanoseconds of which the longest timeout has at
+ * least 2^21 (0.26 ms for 15 minutes), or one nanosecond where none is: a flow is never
+ * forgotten before its time, and always when two ticks have passed beyond it. What makes ticks
+ * wrap safely is lb_flow_table_expire(), called as it says there.
+ *
+ * Not thread-safe: one worker's own.
+ */
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lb_hash.h"
+
+/** No entry: not found, or no room. */
+#define LB_FLOW_NONE UINT32_MAX
+
+/** Bits of a backend's id in an entry: LB_BACKEND_IDS_MAX of them. */
+#define LB_FLOW_BACKEND_BITS 20
+
+enum lb_flow_timeout {
+	LB_FLOW_TIMEOUT_TCP_SYN, /**< unconfirmed TCP */
+	LB_FLOW_TIMEOUT_TCP,
+	LB_FLOW_TIMEOUT_TCP_CLOSING, /**< after FIN or RST */
+	LB_FLOW_TIMEOUT_UDP,         /**< UDP and whatever else has no states */
+	LB_FLOW_N_TIMEOUTS
+};
+
+/** What a packet does to its flow. */
+enum lb_flow_event {
+	LB_FLOW_DATAGRAM, /**< UDP, or a protocol without states */
+	LB_FLOW_SEGMENT,  /**< TCP, nothing special */
+	LB_FLOW_SYN,      /**< TCP with SYN and no ACK */
+	LB_FLOW_CLOSE,    /**< TCP with FIN or RST */
+};
+
+struct lb_flow_table_conf {
+	uint32_t n_entries; /**< wanted; rounded up to what lb_flow_table_entries() says */
+	uint64_t secret[2]; /**< random in the daemon, fixed in a replay */
+	uint64_t timeout_ns[LB_FLOW_N_TIMEOUTS]; /**< each 1 ms .. LB_FLOW_TIMEOUT_S_MAX */
+};
+
+struct lb_flow_table_stats {
+	uint64_t inserted; /**< entries made */
+	uint64_t expired;  /**< entries freed since their time was over */
+	uint64_t evicted;  /**< unconfirmed entries that gave way */
+	uint64_t refused;  /**< flows that found no room */
+	uint32_t live;     /**< entries in use, those included that timed out unnoticed */
+};
+
+struct lb_flow_table; /* opaque */
+
+/**
+ * Entries a table has that was asked for n_entries: a power of two, 2^18 at least; 0 where
+ * n_entries is 0 or over LB_FLOW_ENTRIES_MAX.
+ */
+uint32_t lb_flow_table_entries(uint32_t n_entries);
+
+/** Bytes for lb_flow_table_init(); 0 where n_entries is 0 or over LB_FLOW_ENTRIES_MAX. */
+size_t lb_flow_table_bytes(uint32_t n_entries);
+
+/**
+ * Make an empty table in the caller's memory.
+ *
+ * @param mem       lb_flow_table_bytes(conf->n_entries) bytes, all zero, LB_CACHE_LINE aligned.
+ * @param now_ns    Now.
+ * @param[out] out  The table, inside mem; untouched on error.
+ * @retval 0        Success.
+ * @retval -EINVAL  n_entries or a timeout out of range.
+ */
+int lb_flow_table_init(void *mem, const struct lb_flow_table_conf *conf, uint64_t now_ns,
+	struct lb_flow_table **out) lb_must_check;
+
+/** Start loading the flow's bucket. */
+void lb_flow_prefetch(const struct lb_flow_table *table, const struct lb_flow_hash *hash);
+
+/**
+ * Find a live entry.
+ *
+ * @return its reference, good until the next insert or expire; LB_FLOW_NONE if there is none.
+ */
+uint32_t lb_flow_find(const struct lb_flow_table *table, const struct lb_flow_hash *hash,
+	uint64_t now_ns);
+
+/** The backend of a found entry. */
+uint32_t lb_flow_backend(const struct lb_flow_table *table, uint32_t ref);
+
+/**
+ * Whether the entry was made, or restarted, by a SYN with this sequence number: then another
+ * such SYN is its repetition.
+ */
+bool lb_flow_is_repeated_syn(const struct lb_flow_table *table, uint32_t ref, uint32_t tcp_seq);
+
+/**
+ * A packet of the flow has come: it lives on, and is confirmed unless the packet is the
+ * repetition of its SYN, LB_FLOW_SYN here. LB_FLOW_CLOSE gives it the closing timeout, counted
+ * from its last packet, for good.
+ */
+void lb_flow_touch(struct lb_flow_table *table, uint32_t ref, enum lb_flow_event event,
+	uint64_t now_ns);
+
+/** Re-pick: the flow goes on, to another backend. */
+void lb_flow_set_backend(struct lb_flow_table *table, uint32_t ref, uint32_t backend);
+
+/** A SYN picks afresh: the entry begins again, unconfirmed, in its place. */
+void lb_flow_restart(struct lb_flow_table *table, uint32_t ref, uint32_t backend,
+	uint32_t tcp_seq, uint64_t now_ns);
+
+/**
+ * Remember a new flow, which lb_flow_find() just did not find.
+ *
+ * @param backend  Below LB_BACKEND_IDS_MAX.
+ * @param event    Makes it a TCP or a UDP entry; unconfirmed in every case.
+ * @param tcp_seq  Sequence number where event is LB_FLOW_SYN; otherwise not looked at.
+ * @return its reference, or LB_FLOW_NONE where there was no room.
+ */
+uint32_t lb_flow_insert(struct lb_flow_table *table, const struct lb_flow_hash *hash,
+	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint64_t now_ns);
+
+/**
+ * Free entries that timed out, a share of the table in proportion to the time since the
+ * last call: the whole table in one longest timeout. Call it with every burst, before any
+ * other function sees the same now_ns. After a jump in time, one call sweeps as much as
+ * the jump asks, the whole table at most. A now_ns before the last one does nothing.
+ */
+void lb_flow_table_expire(struct lb_flow_table *table, uint64_t now_ns);
+
+void lb_flow_table_stats(const struct lb_flow_table *table, struct lb_flow_table_stats *out);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LB_HASH_H
+#define LB_HASH_H
+
+/**
+ * @file
+ * All hashing of Shunt; the only module that calls xxhash.
+ *
+ * Results are the same on every machine: two balancers with one seed agree.
+ * Pure functions, callable from any thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lb_flow.h"
+
+/** XXH3 128-bit of a flow key under the cluster's seed. */
+struct lb_flow_hash {
+	uint64_t pick;  /**< low half: chooses the table slot, the same on every balancer */
+	uint64_t place; /**< high half: places the flow in the flow table, after mixing */
+};
+
+/**
+ * Hash keys, one burst at a time.
+ *
+ * @param keys      n keys, all 40 bytes significant.
+ * @param n         Number of keys.
+ * @param seed      The configuration's hash_seed.
+ * @param[out] out  Room for n hashes.
+ */
+void lb_hash_flows(const struct lb_flow_key *keys, size_t n, uint64_t seed,
+	struct lb_flow_hash *out);
+
+/**
+ * The slot-choosing hash under an affinity other than the 5-tuple: fields that
+ * the affinity leaves out are hashed as zero. LB_AFFINITY_5_TUPLE gives
+ * lb_hash_flows()'s pick.
+ */
+uint64_t lb_hash_pick(const struct lb_flow_key *key, enum lb_affinity affinity, uint64_t seed);
+
+/**
+ * h_k of a backend's name: XXH3 64-bit with seed hash_seed + k.
+ *
+ * @param name    n_bytes bytes, not NUL-terminated.
+ * @param k       0 for the canonical order, 1.. as each table defines.
+ */
+uint64_t lb_hash_name(const char *name, size_t n_bytes, uint64_t hash_seed, unsigned int k);
+
+/** XXH3 64-bit of n_bytes bytes; for tables that are nobody else's business. */
+uint64_t lb_hash_bytes(const void *bytes, size_t n_bytes, uint64_t seed);
+
+#endif

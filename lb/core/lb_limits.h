@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LB_LIMITS_H
+#define LB_LIMITS_H
+
+/**
+ * @file
+ * Capacities, each with its reason.
+ */
+
+/** Backends of one service: a table slot holds a 16-bit index, 65535 of them. */
+#define LB_SERVICE_BACKENDS_MAX 65535u
+
+/** Largest weight. Products of a weight with a table size stay inside 64 bits. */
+#define LB_WEIGHT_MAX 65535u
+
+/** Backend ids of one process: a flow entry holds 20 bits of id. */
+#define LB_BACKEND_IDS_MAX (1u << 20)
+
+/** Services of one process; an id is a 32-bit index, this bounds memory only. */
+#define LB_SERVICES_MAX (1u << 20)
+
+/** Smallest and largest table, in slots. 7 is what the Maglev paper draws. */
+#define LB_SLOTS_MIN 7u
+#define LB_SLOTS_MAX 16777213u /* the largest prime under 2^24 */
+
+/** Table size where the configuration says nothing: the paper's small table. */
+#define LB_SLOTS_DEFAULT 65537u
+
+/** Longest name of a service, backend or port, in bytes of UTF-8. */
+#define LB_NAME_BYTES_MAX 255u
+
+/** VLAN tags looked through: 802.1ad's service tag and one customer tag. */
+#define LB_VLAN_TAGS_MAX 2u
+
+/** IPv6 extension headers walked; RFC 8200 names six, and each once is usual. */
+#define LB_IPV6_EXTENSIONS_MAX 16u
+
+/** Flow entries of one worker, per configuration. */
+#define LB_FLOW_ENTRIES_MAX (1u << 30)
+
+/** Longest flow timeout: a week. */
+#define LB_FLOW_TIMEOUT_S_MAX 604800u
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LB_MUL_H
+#define LB_MUL_H
+
+/**
+ * @file
+ * The one 128-bit operation that core needs.
+ */
+
+#include <stdint.h>
+
+/** floor(a * b / 2^64): with a as a fraction of 2^64, that fraction of b. */
+static inline uint64_t
+lb_mul_high(uint64_t a, uint64_t b)
+{
+	return (uint64_t)((__extension__(unsigned __int128) a * b) >> 64);
+}
+
+#endif

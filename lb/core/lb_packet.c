@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lb_packet.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "lb_compiler.h"
+#include "lb_csum.h"
+#include "lb_limits.h"
+
+enum {
+	ETHER_BYTES = 14,
+	VLAN_TAG_BYTES = 4,
+	IPV4_BYTES = 20,
+	IPV6_BYTES = 40,
+	TCP_BYTES = 20,
+	UDP_BYTES = 8,
+	ICMP_BYTES = 8,
+	QUOTED_L4_BYTES = 8, /* all that RFC 792 promises */
+	EXTENSION_BYTES = 8, /* the shortest, whichever it is */
+
+	ETHERTYPE_IPV4 = 0x0800,
+	ETHERTYPE_VLAN = 0x8100,
+	ETHERTYPE_IPV6 = 0x86dd,
+	ETHERTYPE_QINQ = 0x88a8,
+	ETHERTYPE_QINQ_OLD = 0x9100,
+
+	IPV4_FRAGMENT_DF = 0x4000,
+	IPV4_FRAGMENT_MF = 0x2000,
+	IPV4_FRAGMENT_OFFSET = 0x1fff,
+	IPV6_FRAGMENT_MORE = 0x0001,
+	IPV6_FRAGMENT_OFFSET = 0xfff8,
+
+	PROTO_MOBILITY = 135,
+	PROTO_HIP = 139,
+	PROTO_SHIM6 = 140,
+
+	ICMP_UNREACHABLE = 3,
+	ICMP_TIME_EXCEEDED = 11,
+	ICMP_PARAMETER_PROBLEM = 12,
+	ICMP_ECHO = 8,
+	ICMPV6_UNREACHABLE = 1,
+	ICMPV6_PARAMETER_PROBLEM = 4, /* 2 and 3 between are errors too */
+	ICMPV6_ECHO = 128,
+};
+
+/* Bytes under the parser, and how far they may be believed. */
+struct view {
+	const uint8_t *bytes;
+	size_t readable; /* offsets below this may be loaded; never above end */
+	size_t end;      /* where the frame, and once it is known its IP packet, ends */
+};
+
+/* Where a walk over IPv6 extension headers came to rest. */
+struct chain {
+	size_t offset; /* of the first header that was not walked */
+	uint8_t proto; /* what it is */
+	bool is_first_fragment;
+	bool is_later_fragment;
+	bool is_final; /* no routing header has segments left */
+};
+
+static uint16_t
+load16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static uint32_t
+load32(const uint8_t *p)
+{
+	return (uint32_t)load16(p) << 16 | load16(p + 2);
+}
+
+/* LB_FORWARD where all offsets below end may be loaded, otherwise why not. */
+static inline enum lb_verdict
+need(const struct view *view, size_t end)
+{
+	if (likely(end <= view->readable))
+		return LB_FORWARD;
+	return end <= view->end ? LB_DROP_SNAPLEN : LB_DROP_TRUNCATED;
+}
+
+/* The IP packet ends at end: what follows is padding. */
+static void
+narrow(struct view *view, size_t end)
+{
+	view->end = end;
+	if (view->readable > end)
+		view->readable = end;
+}
+
+static struct lb_addr
+load_v6(const uint8_t *p)
+{
+	struct lb_addr addr;
+
+	memcpy(addr.bytes, p, LB_ADDR_BYTES);
+	return addr;
+}
+
+static bool
+is_extension(uint8_t proto)
+{
+	switch (proto) {
+	case IPPROTO_HOPOPTS:
+	case IPPROTO_ROUTING:
+	case IPPROTO_FRAGMENT:
+	case IPPROTO_AH:
+	case IPPROTO_DSTOPTS:
+	case PROTO_MOBILITY:
+	case PROTO_HIP:
+	case PROTO_SHIM6:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static size_t
+extension_bytes(uint8_t proto, const uint8_t *p)
+{
+	if (proto == IPPROTO_FRAGMENT)
+		return EXTENSION_BYTES; /* its second byte is reserved */
+	if (proto == IPPROTO_AH)
+		return ((size_t)p[1] + 2) * 4; /* RFC 4302, section 2.2 */
+	return ((size_t)p[1] + 1) * 8;
+}
+
+/*
+ * Pass one extension header. What it says may end the walk: then chain stays at it, or
+ * for a later fragment, after it.
+ */
+static enum lb_verdict
+walk_extension(const struct view *view, struct chain *chain)
+{
+	const uint8_t *p = view->bytes + chain->offset;
+	enum lb_verdict verdict;
+	size_t n;
+
+	verdict = need(view, chain->offset + EXTENSION_BYTES);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	n = extension_bytes(chain->proto, p);
+	verdict = need(view, chain->offset + n);
+	if (verdict != LB_FORWARD)
+		return verdict;
+
+	if (chain->proto == IPPROTO_ROUTING && p[3] != 0) {
+		chain->is_final = false;
+		return LB_FORWARD;
+	}
+	if (chain->proto == IPPROTO_FRAGMENT) {
+		const uint16_t field = load16(p + 2);
+
+		chain->is_later_fragment = (field & IPV6_FRAGMENT_OFFSET) != 0;
+		if ((field & IPV6_FRAGMENT_MORE) != 0)
+			chain->is_first_fragment = true;
+	}
+	chain->proto = p[0];
+	chain->offset += n;
+	return LB_FORWARD;
+}
+
+static enum lb_verdict
+walk_extensions(const struct view *view, struct chain *chain)
+{
+	chain->is_first_fragment = false;
+	chain->is_later_fragment = false;
+	chain->is_final = true;
+	for (unsigned int i = 0; i < LB_IPV6_EXTENSIONS_MAX; i++) {
+		enum lb_verdict verdict;
+
+		if (likely(!is_extension(chain->proto)))
+			return LB_FORWARD;
+		verdict = walk_extension(view, chain);
+		if (verdict != LB_FORWARD)
+			return verdict;
+		if (!chain->is_final || chain->is_later_fragment)
+			return LB_FORWARD;
+	}
+	return is_extension(chain->proto) ? LB_DROP_UNKNOWN_EXTENSION_HEADER : LB_FORWARD;
+}
+
+/* A quoted packet as it was sent: from the service to the client. */
+struct quote {
+	struct lb_addr src;
+	struct lb_addr dst;
+	size_t l4_offset;
+	uint8_t proto;
+};
+
+/* Anything but LB_FORWARD and LB_DROP_SNAPLEN says only that the quote is of no use. */
+static enum lb_verdict
+parse_quote_v4(const struct view *view, size_t offset, struct quote *out)
+{
+	const uint8_t *p = view->bytes + offset;
+	enum lb_verdict verdict;
+	size_t header_bytes;
+
+	verdict = need(view, offset + IPV4_BYTES);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	header_bytes = (size_t)(p[0] & 0x0f) * 4;
+	if (p[0] >> 4 != 4)
+		return LB_DROP_BAD_IP_VERSION;
+	if (header_bytes < IPV4_BYTES)
+		return LB_DROP_BAD_HEADER_LENGTH;
+	if ((load16(p + 6) & IPV4_FRAGMENT_OFFSET) != 0)
+		return LB_DROP_FRAGMENT_UNMATCHED;
+
+	out->src = lb_addr_from_v4(p + 12);
+	out->dst = lb_addr_from_v4(p + 16);
+	out->proto = p[9];
+	out->l4_offset = offset + header_bytes;
+	return need(view, out->l4_offset);
+}
+
+static enum lb_verdict
+parse_quote_v6(const struct view *view, size_t offset, struct quote *out)
+{
+	const uint8_t *p = view->bytes + offset;
+	struct chain chain = {.offset = offset + IPV6_BYTES};
+	enum lb_verdict verdict;
+
+	verdict = need(view, offset + IPV6_BYTES);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	if (p[0] >> 4 != 6)
+		return LB_DROP_BAD_IP_VERSION;
+
+	chain.proto = p[6];
+	verdict = walk_extensions(view, &chain);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	/* Before its last hop a packet's destination is not yet the client. */
+	if (chain.is_later_fragment || !chain.is_final)
+		return LB_DROP_FRAGMENT_UNMATCHED;
+
+	out->src = load_v6(p + 8);
+	out->dst = load_v6(p + 24);
+	out->proto = chain.proto;
+	out->l4_offset = chain.offset;
+	return LB_FORWARD;
+}
+
+/* An ICMP error's quote, turned round, is the flow that it is about. */
+static enum lb_verdict
+parse_quote(const struct view *view, struct lb_packet *out)
+{
+	const size_t offset = (size_t)out->l4_offset + ICMP_BYTES;
+	struct lb_flow_key key = {0};
+	struct quote quote;
+	enum lb_verdict verdict;
+
+	if (out->is_v6)
+		verdict = parse_quote_v6(view, offset, &quote);
+	else
+		verdict = parse_quote_v4(view, offset, &quote);
+	if (verdict == LB_DROP_SNAPLEN)
+		return verdict;
+	/* An error for one address that quotes another's packet is nobody's. */
+	if (verdict != LB_FORWARD || !lb_addr_equal(&quote.src, &out->dst))
+		return LB_FORWARD;
+	if (quote.proto == (out->is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
+		return LB_FORWARD;
+
+	if (quote.proto == IPPROTO_TCP || quote.proto == IPPROTO_UDP) {
+		const uint8_t *l4 = view->bytes + quote.l4_offset;
+
+		verdict = need(view, quote.l4_offset + QUOTED_L4_BYTES);
+		if (verdict != LB_FORWARD)
+			return verdict == LB_DROP_SNAPLEN ? verdict : LB_FORWARD;
+		memcpy(&key.dport_be, l4, sizeof(key.dport_be));
+		memcpy(&key.sport_be, l4 + 2, sizeof(key.sport_be));
+	}
+	key.src = quote.dst;
+	key.dst = quote.src;
+	key.proto = quote.proto;
+	out->key = key;
+	out->kind = LB_PACKET_ICMP_ERROR;
+	return LB_FORWARD;
+}
+
+static bool
+is_icmp_error(uint8_t type, bool is_v6)
+{
+	if (is_v6)
+		return type >= ICMPV6_UNREACHABLE && type <= ICMPV6_PARAMETER_PROBLEM;
+	return type == ICMP_UNREACHABLE || type == ICMP_TIME_EXCEEDED ||
+	       type == ICMP_PARAMETER_PROBLEM;
+}
+
+static enum lb_verdict
+parse_icmp(const struct view *view, struct lb_packet *out)
+{
+	const enum lb_verdict verdict = need(view, (size_t)out->l4_offset + ICMP_BYTES);
+	uint8_t type;
+
+	if (verdict != LB_FORWARD)
+		return verdict;
+
+	out->kind = LB_PACKET_ICMP_OTHER;
+	type = view->bytes[out->l4_offset];
+	if (is_icmp_error(type, out->is_v6))
+		return parse_quote(view, out);
+	if (type == (out->is_v6 ? ICMPV6_ECHO : ICMP_ECHO))
+		out->flags |= LB_PACKET_ECHO_REQUEST;
+	return LB_FORWARD;
+}
+
+static void
+load_ports(const uint8_t *l4, struct lb_flow_key *key)
+{
+	memcpy(&key->sport_be, l4, sizeof(key->sport_be));
+	memcpy(&key->dport_be, l4 + 2, sizeof(key->dport_be));
+}
+
+static enum lb_verdict
+parse_tcp(const struct view *view, struct lb_packet *out)
+{
+	const uint8_t *l4 = view->bytes + out->l4_offset;
+	const enum lb_verdict verdict = need(view, (size_t)out->l4_offset + TCP_BYTES);
+
+	if (verdict != LB_FORWARD)
+		return verdict;
+	load_ports(l4, &out->key);
+	out->tcp_seq = load32(l4 + 4);
+	out->tcp_flags = l4[13];
+	return LB_FORWARD;
+}
+
+static enum lb_verdict
+parse_udp(const struct view *view, struct lb_packet *out)
+{
+	const enum lb_verdict verdict = need(view, (size_t)out->l4_offset + UDP_BYTES);
+
+	if (verdict != LB_FORWARD)
+		return verdict;
+	load_ports(view->bytes + out->l4_offset, &out->key);
+	return LB_FORWARD;
+}
+
+static enum lb_verdict
+parse_l4(const struct view *view, struct lb_packet *out)
+{
+	out->kind = LB_PACKET_FLOW;
+	switch (out->key.proto) {
+	case IPPROTO_TCP:
+		return parse_tcp(view, out);
+	case IPPROTO_UDP:
+		return parse_udp(view, out);
+	case IPPROTO_ICMP:
+		return out->is_v6 ? LB_FORWARD : parse_icmp(view, out);
+	case IPPROTO_ICMPV6:
+		return out->is_v6 ? parse_icmp(view, out) : LB_FORWARD;
+	case IPPROTO_IPIP:
+	case IPPROTO_IPV6:
+	case IPPROTO_GRE:
+		out->kind = LB_PACKET_TUNNEL;
+		return LB_FORWARD;
+	default:
+		return LB_FORWARD;
+	}
+}
+
+/* The IP packet must have been on the wire in full; the capture may have cut it. */
+static enum lb_verdict
+take_length(struct view *view, struct lb_packet *out)
+{
+	const size_t end = (size_t)out->ip_offset + out->ip_bytes;
+
+	if (end > view->end)
+		return LB_DROP_TRUNCATED;
+	if (end > view->readable)
+		out->flags |= LB_PACKET_CUT;
+	narrow(view, end);
+	return LB_FORWARD;
+}
+
+/*
+ * Over header_bytes, options included. The fixed header's 20 bytes, all that nearly every
+ * packet has, are summed in place: lb_csum_add() is made for longer runs.
+ */
+static bool
+is_ipv4_csum_right(const uint8_t *p, size_t header_bytes)
+{
+	uint64_t a;
+	uint64_t b;
+	uint32_t c;
+	uint64_t sum;
+
+	memcpy(&a, p, sizeof(a));
+	memcpy(&b, p + 8, sizeof(b));
+	memcpy(&c, p + 16, sizeof(c));
+	sum = (a & UINT32_MAX) + (a >> 32) + (b & UINT32_MAX) + (b >> 32) + c;
+	if (unlikely(header_bytes > IPV4_BYTES))
+		sum = lb_csum_add(sum, p + IPV4_BYTES, header_bytes - IPV4_BYTES);
+	return lb_csum_finish(sum) == 0;
+}
+
+/* Checks in the order that lb_packet.h promises; header_bytes is out. */
+static enum lb_verdict
+check_ipv4(struct view *view, struct lb_packet *out, size_t *header_bytes)
+{
+	const uint8_t *p = view->bytes + out->ip_offset;
+	enum lb_verdict verdict;
+	size_t n;
+
+	verdict = need(view, (size_t)out->ip_offset + IPV4_BYTES);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	if (p[0] >> 4 != 4)
+		return LB_DROP_BAD_IP_VERSION;
+	n = (size_t)(p[0] & 0x0f) * 4;
+	if (n < IPV4_BYTES)
+		return LB_DROP_BAD_HEADER_LENGTH;
+	verdict = need(view, out->ip_offset + n);
+	if (verdict != LB_FORWARD)
+		return verdict;
+
+	out->ip_bytes = load16(p + 2);
+	if (out->ip_bytes < n)
+		return LB_DROP_BAD_TOTAL_LENGTH;
+	verdict = take_length(view, out);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	if (!is_ipv4_csum_right(p, n))
+		return LB_DROP_BAD_CHECKSUM;
+	*header_bytes = n;
+	return p[8] == 0 ? LB_DROP_TTL_EXPIRED : LB_FORWARD;
+}
+
+static enum lb_verdict
+parse_ipv4(struct view *view, struct lb_packet *out)
+{
+	const uint8_t *p = view->bytes + out->ip_offset;
+	enum lb_verdict verdict;
+	size_t header_bytes = 0;
+	uint16_t fragment;
+
+	verdict = check_ipv4(view, out, &header_bytes);
+	if (verdict != LB_FORWARD)
+		return verdict;
+
+	out->tos = p[1];
+	out->l4_offset = (uint16_t)(out->ip_offset + header_bytes);
+	out->key.src = lb_addr_from_v4(p + 12);
+	out->key.dst = lb_addr_from_v4(p + 16);
+	out->key.proto = p[9];
+	out->dst = out->key.dst;
+
+	fragment = load16(p + 6);
+	if ((fragment & IPV4_FRAGMENT_DF) != 0)
+		out->flags |= LB_PACKET_DF;
+	if ((fragment & IPV4_FRAGMENT_OFFSET) != 0) {
+		out->kind = LB_PACKET_LATER_FRAGMENT;
+		return LB_FORWARD;
+	}
+	if ((fragment & IPV4_FRAGMENT_MF) != 0)
+		out->flags |= LB_PACKET_FIRST_FRAGMENT;
+	return parse_l4(view, out);
+}
+
+static enum lb_verdict
+check_ipv6(struct view *view, struct lb_packet *out)
+{
+	const uint8_t *p = view->bytes + out->ip_offset;
+	enum lb_verdict verdict;
+
+	verdict = need(view, (size_t)out->ip_offset + IPV6_BYTES);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	if (p[0] >> 4 != 6)
+		return LB_DROP_BAD_IP_VERSION;
+	out->ip_bytes = (uint32_t)IPV6_BYTES + load16(p + 4);
+	verdict = take_length(view, out);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	return p[7] == 0 ? LB_DROP_TTL_EXPIRED : LB_FORWARD;
+}
+
+static enum lb_verdict
+parse_ipv6(struct view *view, struct lb_packet *out)
+{
+	const uint8_t *p = view->bytes + out->ip_offset;
+	struct chain chain = {.offset = (size_t)out->ip_offset + IPV6_BYTES};
+	enum lb_verdict verdict;
+
+	out->is_v6 = true;
+	verdict = check_ipv6(view, out);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	chain.proto = p[6];
+	verdict = walk_extensions(view, &chain);
+	if (verdict != LB_FORWARD)
+		return verdict;
+
+	out->flags |= LB_PACKET_DF;
+	out->tos = (uint8_t)(load16(p) >> 4);
+	out->l4_offset = (uint16_t)chain.offset;
+	out->key.src = load_v6(p + 8);
+	out->key.dst = load_v6(p + 24);
+	out->key.proto = chain.proto;
+	out->dst = out->key.dst;
+	if (!chain.is_final) {
+		out->kind = LB_PACKET_NOT_FINAL;
+		return LB_FORWARD;
+	}
+	if (chain.is_later_fragment) {
+		out->kind = LB_PACKET_LATER_FRAGMENT;
+		return LB_FORWARD;
+	}
+	if (chain.is_first_fragment)
+		out->flags |= LB_PACKET_FIRST_FRAGMENT;
+	return parse_l4(view, out);
+}
+
+static bool
+is_vlan_tag(uint16_t ethertype)
+{
+	return ethertype == ETHERTYPE_VLAN || ethertype == ETHERTYPE_QINQ ||
+	       ethertype == ETHERTYPE_QINQ_OLD;
+}
+
+/* Ethernet and its tags: sets ip_offset, n_tags and the EtherType inside. */
+static enum lb_verdict
+parse_ether(const struct view *view, struct lb_packet *out, uint16_t *ethertype)
+{
+	size_t offset = ETHER_BYTES;
+	enum lb_verdict verdict;
+
+	verdict = need(view, offset);
+	if (verdict != LB_FORWARD)
+		return verdict;
+	*ethertype = load16(view->bytes + offset - 2);
+	for (unsigned int i = 0; i < LB_VLAN_TAGS_MAX && is_vlan_tag(*ethertype); i++) {
+		offset += VLAN_TAG_BYTES;
+		verdict = need(view, offset);
+		if (verdict != LB_FORWARD)
+			return verdict;
+		*ethertype = load16(view->bytes + offset - 2);
+		out->n_tags++;
+	}
+	out->ip_offset = (uint16_t)offset;
+	return is_vlan_tag(*ethertype) ? LB_DROP_VLAN_DEPTH : LB_FORWARD;
+}
+
+enum lb_verdict
+lb_packet_parse(const uint8_t *frame, size_t n_bytes, size_t wire_bytes, struct lb_packet *out)
+{
+	struct view view = {
+		.bytes = frame,
+		.readable = n_bytes,
+		.end = wire_bytes > n_bytes ? wire_bytes : n_bytes,
+	};
+	enum lb_verdict verdict;
+	uint16_t ethertype = 0;
+
+	*out = (struct lb_packet){0};
+	verdict = parse_ether(&view, out, &ethertype);
+	if (unlikely(verdict != LB_FORWARD))
+		return verdict;
+
+	switch (ethertype) {
+	case ETHERTYPE_IPV4:
+		return parse_ipv4(&view, out);
+	case ETHERTYPE_IPV6:
+		return parse_ipv6(&view, out);
+	default:
+		return LB_TO_KERNEL;
+	}
+}

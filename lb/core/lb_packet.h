@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LB_PACKET_H
+#define LB_PACKET_H
+
+/**
+ * @file
+ * Parsing: a frame's bytes to what the packet path needs to know of it.
+ *
+ * Ethernet, up to two VLAN tags (802.1Q 0x8100, 802.1ad 0x88a8, and the older
+ * 0x9100), IPv4 with options (RFC 791), IPv6 with extension headers (RFC 8200),
+ * TCP, UDP, ICMP and ICMPv6 errors by the packet they quote (RFC 792, RFC 4443),
+ * fragments recognised.
+ *
+ * Pure; reads nothing past the given length, whatever the bytes are. Callable
+ * from any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lb_flow.h"
+#include "lb_verdict.h"
+
+/** What the packet is to the service table. Says how key is to be read. */
+enum lb_packet_kind {
+	/** key is complete: TCP and UDP with ports, any other protocol with ports 0. */
+	LB_PACKET_FLOW,
+	/** An ICMP error about a flow; key is the flow's, seen from the client. */
+	LB_PACKET_ICMP_ERROR,
+	/**
+	 * A fragment with offset above 0; key has addresses and protocol (of IPv6, what its
+	 * fragment header says is next), ports are 0.
+	 */
+	LB_PACKET_LATER_FRAGMENT,
+	/** ICMP that is no error about a flow: queries, echo, errors that quote too little. */
+	LB_PACKET_ICMP_OTHER,
+	/** Protocol 4, 41 or 47: somebody's tunnel; key as for LB_PACKET_FLOW. */
+	LB_PACKET_TUNNEL,
+	/**
+	 * Not judged by its L4: an IPv6 routing header has segments left. key.proto and
+	 * l4_offset are that header's.
+	 */
+	LB_PACKET_NOT_FINAL,
+};
+
+enum {
+	LB_PACKET_DF = 1 << 0,             /**< IPv4 don't-fragment; always set for IPv6 */
+	LB_PACKET_FIRST_FRAGMENT = 1 << 1, /**< offset 0 and more to come */
+	LB_PACKET_ECHO_REQUEST = 1 << 2,   /**< ICMP or ICMPv6 echo request */
+	LB_PACKET_CUT = 1 << 3, /**< IP bytes are missing since the capture cut them */
+};
+
+enum { LB_TCP_FIN = 0x01, LB_TCP_SYN = 0x02, LB_TCP_RST = 0x04, LB_TCP_ACK = 0x10 };
+
+struct lb_packet {
+	struct lb_flow_key key;
+	/** The packet's own destination. key.dst is the same: other quotes are not believed. */
+	struct lb_addr dst;
+	uint32_t ip_bytes;  /**< IPv4 total length, or 40 + IPv6 payload length */
+	uint32_t tcp_seq;   /**< host order; 0 where it is not TCP */
+	uint16_t ip_offset; /**< from the frame's start: 14, 18 or 22 */
+	uint16_t l4_offset; /**< from the frame's start, after options and extension headers */
+	uint8_t kind;       /**< enum lb_packet_kind */
+	uint8_t flags;      /**< LB_PACKET_* */
+	uint8_t tcp_flags;  /**< the TCP header's flag byte; 0 where it is not TCP */
+	uint8_t tos;        /**< IPv4 TOS or IPv6 traffic class: DSCP and ECN */
+	bool is_v6;
+	uint8_t n_tags; /**< VLAN tags, 0..LB_VLAN_TAGS_MAX */
+};
+
+/**
+ * Parse one Ethernet frame.
+ *
+ * @param frame       n_bytes bytes.
+ * @param n_bytes     Bytes there are.
+ * @param wire_bytes  Bytes the frame had on the wire; more than n_bytes only where a
+ *                    capture cut it.
+ * @param[out] out    Written in full where the result is LB_FORWARD; otherwise its
+ *                    content is unspecified.
+ * @retval LB_FORWARD     Parsed; kind says what it is. Where the capture cut it after
+ *                        what had to be read, flags has LB_PACKET_CUT.
+ * @retval LB_TO_KERNEL   Not IPv4 or IPv6 (ARP, LLC, an unknown EtherType).
+ * @retval LB_DROP_*      The first check that failed, in this order: length for the fixed
+ *                        header, version, header length, total length, header checksum,
+ *                        TTL, extension headers, L4 header. A byte that had to be read and
+ *                        was cut by the capture is LB_DROP_SNAPLEN, one that was never
+ *                        there LB_DROP_TRUNCATED.
+ *
+ * A total length beyond the frame is LB_DROP_TRUNCATED unless the capture cut it.
+ * A TCP or UDP header longer than the IP payload is LB_DROP_TRUNCATED; of a first
+ * fragment too (RFC 7112 wants the whole header chain there). A quoted packet is believed
+ * only as far as its addresses, protocol and ports: its lengths and checksum may have been
+ * rewritten on the way; if its source is not the error's destination, it is
+ * LB_PACKET_ICMP_OTHER.
+ */
+enum lb_verdict lb_packet_parse(const uint8_t *frame, size_t n_bytes, size_t wire_bytes,
+	struct lb_packet *out) lb_must_check;
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lb_picker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lb_hash.h"
+#include "lb_hrw.h"
+#include "lb_limits.h"
+#include "lb_maglev.h"
+#include "lb_mul.h"
+#include "lb_ring.h"
+
+struct lb_picker {
+	alignas(LB_CACHE_LINE) uint32_t n_slots;
+	uint16_t slots[];
+};
+
+static_assert(LB_SERVICE_BACKENDS_MAX <= UINT16_MAX, "a slot holds a backend's position");
+
+/** One backend on its way into a table. */
+struct candidate {
+	const struct lb_picker_backend *backend;
+	uint64_t h_0;
+	uint32_t index; /* in the caller's array */
+};
+
+/** What the algorithms are given. */
+struct build {
+	const struct candidate *candidates; /* in canonical order, all of a weight above 0 */
+	size_t n;
+	uint64_t hash_seed;
+	uint32_t n_slots;
+	uint16_t *slots;
+};
+
+static const char *const algorithm_names[] = {
+	[LB_MAGLEV] = "maglev",
+	[LB_RING] = "ring",
+	[LB_RENDEZVOUS] = "rendezvous",
+};
+
+static_assert(LB_N_ELEMENTS(algorithm_names) == LB_N_ALGORITHMS, "a name for each");
+
+const char *
+lb_algorithm_name(enum lb_algorithm algorithm)
+{
+	return (unsigned int)algorithm < LB_N_ALGORITHMS ? algorithm_names[algorithm]
+							 : "unknown";
+}
+
+enum lb_algorithm
+lb_algorithm_from_name(const char *name)
+{
+	unsigned int i = 0;
+
+	while (i < LB_N_ALGORITHMS && strcmp(algorithm_names[i], name) != 0)
+		i++;
+	return (enum lb_algorithm)i;
+}
+
+static bool
+is_prime(uint32_t n)
+{
+	if (n < 2 || (n > 2 && n % 2 == 0))
+		return false;
+	for (uint32_t d = 3; (uint64_t)d * d <= n; d += 2) {
+		if (n % d == 0)
+			return false;
+	}
+	return true;
+}
+
+uint32_t
+lb_next_prime(uint32_t n_slots)
+{
+	uint32_t n = n_slots;
+
+	while (!is_prime(n)) {
+		if (n == UINT32_MAX)
+			return 0;
+		n++;
+	}
+	return n;
+}
+
+int
+lb_picker_check_slots(enum lb_algorithm algorithm, uint32_t n_slots)
+{
+	if ((unsigned int)algorithm >= LB_N_ALGORITHMS)
+		return -EINVAL;
+	if (n_slots < LB_SLOTS_MIN || n_slots > LB_SLOTS_MAX)
+		return -EINVAL;
+	if (algorithm == LB_MAGLEV && !is_prime(n_slots))
+		return -EINVAL;
+	return 0;
+}
+
+size_t
+lb_picker_bytes(enum lb_algorithm algorithm, uint32_t n_slots)
+{
+	size_t bytes;
+
+	if (lb_picker_check_slots(algorithm, n_slots) != 0)
+		return 0;
+
+	bytes = offsetof(struct lb_picker, slots) + n_slots * sizeof(uint16_t);
+	return (bytes + LB_CACHE_LINE - 1) / LB_CACHE_LINE * LB_CACHE_LINE;
+}
+
+static int
+compare_names(const struct lb_picker_backend *a, const struct lb_picker_backend *b)
+{
+	const uint32_t n_bytes = a->name_bytes < b->name_bytes ? a->name_bytes : b->name_bytes;
+	const int order = memcmp(a->name, b->name, n_bytes);
+
+	if (order != 0)
+		return order;
+	return (a->name_bytes > b->name_bytes) - (a->name_bytes < b->name_bytes);
+}
+
+/** Canonical order. */
+static int
+compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->h_0 != y->h_0)
+		return x->h_0 < y->h_0 ? -1 : 1;
+	return compare_names(x->backend, y->backend);
+}
+
+static int
+check_backends(const struct lb_picker_backend *backends, size_t n)
+{
+	if (n > LB_SERVICE_BACKENDS_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < n; i++) {
+		if (backends[i].name_bytes < 1 || backends[i].name_bytes > LB_NAME_BYTES_MAX)
+			return -EINVAL;
+		if (backends[i].weight > LB_WEIGHT_MAX)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * Put n backends in canonical order, and leave out those of weight 0.
+ *
+ * @param candidates  Room for n; the first *n_left of them are the result.
+ */
+static int
+order_candidates(const struct lb_picker_backend *backends, size_t n, uint64_t hash_seed,
+	struct candidate *candidates, size_t *n_left)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		candidates[i] = (struct candidate){
+			.backend = &backends[i],
+			.h_0 = lb_hash_name(backends[i].name, backends[i].name_bytes, hash_seed,
+				0),
+			.index = (uint32_t)i,
+		};
+	}
+	qsort(candidates, n, sizeof(*candidates), compare_candidates);
+
+	for (size_t i = 1; i < n; i++) {
+		if (compare_candidates(&candidates[i - 1], &candidates[i]) == 0)
+			return -EEXIST;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (candidates[i].backend->weight > 0)
+			candidates[left++] = candidates[i];
+	}
+	*n_left = left;
+	return 0;
+}
+
+static uint64_t
+hash_candidate(const struct build *build, size_t i, unsigned int k)
+{
+	const struct lb_picker_backend *backend = build->candidates[i].backend;
+
+	return lb_hash_name(backend->name, backend->name_bytes, build->hash_seed, k);
+}
+
+static int
+fill_maglev(const struct build *build)
+{
+	struct lb_maglev_backend *backends = malloc(build->n * sizeof(*backends));
+	int ret;
+
+	if (backends == NULL)
+		return -ENOMEM;
+
+	for (size_t i = 0; i < build->n; i++) {
+		backends[i] = lb_maglev_backend(hash_candidate(build, i, 1),
+			hash_candidate(build, i, 2), build->n_slots);
+		backends[i].weight = build->candidates[i].backend->weight;
+		backends[i].index = build->candidates[i].index;
+	}
+	ret = lb_maglev_fill(backends, build->n, build->n_slots, build->slots);
+	free(backends);
+	return ret;
+}
+
+static int
+fill_ring(const struct build *build)
+{
+	struct lb_ring_backend *backends = malloc(build->n * sizeof(*backends));
+	struct lb_ring *ring;
+	int ret;
+
+	if (backends == NULL)
+		return -ENOMEM;
+
+	for (size_t i = 0; i < build->n; i++) {
+		backends[i] = (struct lb_ring_backend){
+			.h_1 = hash_candidate(build, i, 1),
+			.weight = build->candidates[i].backend->weight,
+			.index = build->candidates[i].index,
+		};
+	}
+	ret = lb_ring_create(backends, build->n, &ring);
+	free(backends);
+	if (ret != 0)
+		return ret;
+
+	lb_ring_fill(ring, build->n_slots, build->slots);
+	lb_ring_destroy(ring);
+	return 0;
+}
+
+static int
+fill_rendezvous(const struct build *build)
+{
+	struct lb_hrw_backend *backends = malloc(build->n * sizeof(*backends));
+	int ret;
+
+	if (backends == NULL)
+		return -ENOMEM;
+
+	for (size_t i = 0; i < build->n; i++) {
+		backends[i] = (struct lb_hrw_backend){
+			.h_1 = hash_candidate(build, i, 1),
+			.weight = build->candidates[i].backend->weight,
+			.index = build->candidates[i].index,
+		};
+	}
+	ret = lb_hrw_fill(backends, build->n, build->n_slots, build->slots);
+	free(backends);
+	return ret;
+}
+
+static int
+run_algorithm(enum lb_algorithm algorithm, const struct build *build)
+{
+	if (build->n == 0)
+		return -ENOENT;
+	if (build->n > build->n_slots)
+		return -E2BIG;
+
+	switch (algorithm) {
+	case LB_MAGLEV:
+		return fill_maglev(build);
+	case LB_RING:
+		return fill_ring(build);
+	case LB_RENDEZVOUS:
+		return fill_rendezvous(build);
+	case LB_N_ALGORITHMS:
+		break;
+	}
+	return -EINVAL;
+}
+
+/* Seven parameters, each as independent as the other. */
+int /* NOLINTNEXTLINE(readability-function-size) */
+lb_picker_build(void *mem, enum lb_algorithm algorithm, uint32_t n_slots, uint64_t hash_seed,
+	const struct lb_picker_backend *backends, size_t n, const struct lb_picker **out)
+{
+	struct lb_picker *picker = mem;
+	struct candidate *candidates;
+	struct build build = {.hash_seed = hash_seed, .n_slots = n_slots};
+	int ret = lb_picker_check_slots(algorithm, n_slots);
+
+	if (ret == 0)
+		ret = check_backends(backends, n);
+	if (ret != 0)
+		return ret;
+	if (n == 0)
+		return -ENOENT;
+
+	candidates = malloc(n * sizeof(*candidates));
+	if (candidates == NULL)
+		return -ENOMEM;
+
+	ret = order_candidates(backends, n, hash_seed, candidates, &build.n);
+	if (ret != 0)
+		goto free_candidates;
+
+	picker->n_slots = n_slots;
+	build.candidates = candidates;
+	build.slots = picker->slots;
+	ret = run_algorithm(algorithm, &build);
+	if (ret != 0)
+		goto free_candidates;
+
+	*out = picker;
+
+free_candidates:
+	free(candidates);
+	return ret;
+}
+
+uint32_t
+lb_picker_slots(const struct lb_picker *picker)
+{
+	return picker->n_slots;
+}
+
+uint32_t
+lb_picker_slot(const struct lb_picker *picker, uint64_t pick)
+{
+	return (uint32_t)lb_mul_high(pick, picker->n_slots);
+}
+
+uint32_t
+lb_picker_backend(const struct lb_picker *picker, uint32_t slot)
+{
+	return picker->slots[slot];
+}
+
+void
+lb_picker_prefetch(const struct lb_picker *picker, uint32_t slot)
+{
+	__builtin_prefetch(&picker->slots[slot]);
+}
+
+void
+lb_picker_count(const struct lb_picker *picker, uint32_t *counts, size_t n)
+{
+	memset(counts, 0, n * sizeof(*counts));
+	for (uint32_t slot = 0; slot < picker->n_slots; slot++)
+		counts[picker->slots[slot]]++;
+}

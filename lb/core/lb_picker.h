@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LB_PICKER_H
+#define LB_PICKER_H
+
+/**
+ * @file
+ * Picker: flow hash -> slot -> backend, whatever algorithm filled the slots.
+ *
+ * Every algorithm fills the same kind of table, n_slots 16-bit backend indices, and differs
+ * only in how. So a lookup is one multiplication and one load under all of them, without a
+ * branch on the algorithm, and every decision has a slot to show. Ring and rendezvous keep
+ * what they are chosen for: a slot is a fixed point of the ring, or a fixed key of
+ * rendezvous, so that a change moves no slot that it need not.
+ *
+ * A picker is immutable once built, and a function of the set of (name, weight), the
+ * algorithm, n_slots and hash_seed alone: neither the order of the backends nor any earlier
+ * picker has a part in it. All arithmetic is integer: it is the same on every machine.
+ *
+ * build() may run on one thread per picker; lookups on any number.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lb_compiler.h"
+
+enum lb_algorithm { LB_MAGLEV, LB_RING, LB_RENDEZVOUS, LB_N_ALGORITHMS };
+
+/** One backend as an algorithm sees it. */
+struct lb_picker_backend {
+	const char *name;    /**< identity inside the service; read only during the build */
+	uint32_t name_bytes; /**< 1..LB_NAME_BYTES_MAX */
+	uint32_t weight;     /**< 0..LB_WEIGHT_MAX; 0 gets no slot */
+};
+
+struct lb_picker; /* opaque */
+
+/** "maglev", "ring", "rendezvous". */
+const char *lb_algorithm_name(enum lb_algorithm algorithm);
+
+/** The algorithm of a name, or LB_N_ALGORITHMS. */
+enum lb_algorithm lb_algorithm_from_name(const char *name);
+
+/**
+ * Whether n_slots is a size that the algorithm takes: LB_SLOTS_MIN..LB_SLOTS_MAX, and a prime
+ * for Maglev.
+ */
+int lb_picker_check_slots(enum lb_algorithm algorithm, uint32_t n_slots) lb_must_check;
+
+/**
+ * The nearest prime at or above n_slots, for a message that says what would be right; 0 if no
+ * 32-bit number is one.
+ */
+uint32_t lb_next_prime(uint32_t n_slots);
+
+/** Bytes for lb_picker_build(); 0 where lb_picker_check_slots() refuses. */
+size_t lb_picker_bytes(enum lb_algorithm algorithm, uint32_t n_slots);
+
+/**
+ * Fill a picker in the caller's memory.
+ *
+ * @param mem        lb_picker_bytes() bytes, LB_CACHE_LINE aligned.
+ * @param hash_seed  The cluster's.
+ * @param backends   n of them in any order; not kept. The picker's results are positions in
+ *                   this array.
+ * @param[out] out   The picker, inside mem; untouched on error.
+ * @retval 0         Success.
+ * @retval -EINVAL   Size, weight or name length out of range.
+ * @retval -E2BIG    More than LB_SERVICE_BACKENDS_MAX backends; more backends of a weight above
+ *                   0 than slots; or a ring of more than 2^24 points.
+ * @retval -EEXIST   Two backends have one name.
+ * @retval -ENOENT   No backend has a weight above 0.
+ * @retval -ENOMEM   No memory for scratch space.
+ */
+int lb_picker_build(void *mem, enum lb_algorithm algorithm, uint32_t n_slots,
+	uint64_t hash_seed, const struct lb_picker_backend *backends, size_t n,
+	const struct lb_picker **out) lb_must_check;
+
+uint32_t lb_picker_slots(const struct lb_picker *picker);
+
+/** Slot of a flow, 0..n_slots-1: multiply-shift, in proportion. */
+uint32_t lb_picker_slot(const struct lb_picker *picker, uint64_t pick);
+
+/** Backend of a slot: its position in build()'s array. */
+uint32_t lb_picker_backend(const struct lb_picker *picker, uint32_t slot);
+
+/** Start loading a slot. */
+void lb_picker_prefetch(const struct lb_picker *picker, uint32_t slot);
+
+/** Count the slots of each of n backends into counts[n], zeroed first. */
+void lb_picker_count(const struct lb_picker *picker, uint32_t *counts, size_t n);
+
+#endif

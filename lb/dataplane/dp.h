@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DP_H
+#define DP_H
+
+/**
+ * @file
+ * The data plane's face: tables and snapshots to forward by, workers that forward, and a
+ * batch interface that drives the same workers from memory.
+ *
+ * Threads: everything here is the control thread's, but dp_worker_burst() (in dp_worker.h),
+ * which each worker calls for itself. A snapshot is immutable once made.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lb_compiler.h"
+#include "lb_encap.h"
+#include "lb_flow_table.h"
+#include "lb_picker.h"
+#include "lb_service_table.h"
+#include "lb_verdict.h"
+
+/** Packets in one burst, at most: two of the usual 32. */
+#define DP_BURST_MAX 64u
+
+#define DP_NONE UINT32_MAX
+
+/** Where a packet's backend came from. */
+enum dp_flow {
+	DP_FLOW_NONE, /**< no backend was asked for */
+	DP_FLOW_HIT,  /**< from the flow table */
+	DP_FLOW_MISS, /**< from the service's table, re-picks included */
+};
+
+/** A packet that says nothing of its flow's state: not for a service, or an ICMP error. */
+#define DP_NO_EVENT UINT8_MAX
+
+/** Why a packet went where it went. */
+struct dp_decision {
+	struct lb_flow_hash hash; /**< of the flow; meaningful where flow is not NONE */
+	uint32_t service;         /**< its place in the snapshot's services, or DP_NONE */
+	uint32_t backend;         /**< its id, or DP_NONE */
+	uint32_t slot;            /**< of the table, where the table decided; or DP_NONE */
+	uint32_t ip_bytes;        /**< of the packet as received; 0 where it is not parsed */
+	uint8_t verdict;          /**< enum lb_verdict */
+	uint8_t flow;             /**< enum dp_flow */
+	uint8_t event;    /**< enum lb_flow_event; DP_NO_EVENT where no flow is touched */
+	bool is_new_flow; /**< a flow begins with this packet */
+};
+
+/*
+ * Tables. One may be shared by several snapshots: they hold references, which the control
+ * thread alone counts.
+ */
+
+struct dp_table; /* opaque */
+
+struct dp_table_conf {
+	enum lb_algorithm algorithm;
+	uint32_t n_slots;
+	uint64_t hash_seed;
+	const struct lb_picker_backend
+		*backends;   /**< weight 0 for those that drain or are down */
+	const uint32_t *ids; /**< backend ids, in the same order */
+	size_t n_backends;   /**< 0 is allowed: nobody to pick */
+};
+
+/**
+ * Build a table, with one reference, the caller's.
+ *
+ * @param[out] out  Untouched on error.
+ * @return 0, or what lb_picker_build() returns; a set with nobody to pick is no error.
+ */
+int dp_table_create(const struct dp_table_conf *conf, struct dp_table **out) lb_must_check;
+
+/** Take another reference. */
+void dp_table_hold(struct dp_table *table);
+
+/** Give a reference back; the last one frees. NULL is allowed. */
+void dp_table_release(struct dp_table *table);
+
+/** Slots of each of the conf's n backends; all 0 where there is nobody to pick. */
+void dp_table_count(const struct dp_table *table, uint32_t *counts, size_t n);
+
+/* Snapshots. */
+
+struct dp_service_conf {
+	struct lb_service_match match; /**< its service is set from the place in the array */
+	enum lb_affinity affinity;
+	uint8_t carry;          /**< DP_CARRY_*: tunnels it takes */
+	struct dp_table *table; /**< the snapshot takes a reference of its own */
+};
+
+enum { DP_CARRY_IPIP = 1 << 0, DP_CARRY_IPV6 = 1 << 1, DP_CARRY_GRE = 1 << 2 };
+
+struct dp_backend_conf {
+	uint32_t id;            /**< below LB_BACKEND_IDS_MAX, no two alike */
+	bool is_live;           /**< up or draining: its flows stay with it */
+	bool has_next_hop;      /**< otherwise its packets are dropped no_next_hop */
+	struct lb_mac next_hop; /**< destination MAC of the outgoing frame */
+	uint16_t mtu;           /**< of the port it goes out by, bytes */
+	struct lb_encap_conf encap;
+};
+
+struct dp_snapshot_conf {
+	const struct dp_service_conf *services;
+	size_t n_services;
+	const struct dp_backend_conf *backends;
+	size_t n_backends;
+	uint64_t hash_seed;
+	bool has_kernel; /**< what is not for a service goes to the kernel; else it is dropped
+			  */
+};
+
+struct dp_snapshot; /* opaque */
+
+/**
+ * Make a snapshot.
+ *
+ * @param[out] out  Untouched on error.
+ * @retval 0        Success.
+ * @retval -EINVAL  A backend's encapsulation or id is out of range.
+ * @retval -EEXIST  Two services match alike, or two backends have one id.
+ * @retval -ENOMEM  No memory.
+ */
+int dp_snapshot_create(const struct dp_snapshot_conf *conf,
+	struct dp_snapshot **out) lb_must_check;
+
+/** Free a snapshot that was never published, or is no longer. NULL is allowed. */
+void dp_snapshot_destroy(struct dp_snapshot *snapshot);
+
+/* The plane. */
+
+struct dp; /* opaque */
+
+struct dp_conf {
+	unsigned int n_workers;          /**< 1..128 */
+	struct lb_flow_table_conf flows; /**< of each worker */
+};
+
+/**
+ * Start the EAL for a process without privileges: no hugepages, no devices, no files.
+ *
+ * Once a process. The calling thread becomes the main lcore and keeps its CPU affinity.
+ *
+ * @param program  argv[0], for messages.
+ * @retval 0       Success.
+ * @retval -errno  The EAL's reason; it has written it to stderr.
+ */
+int dp_start_unprivileged(const char *program) lb_must_check;
+
+/**
+ * Make the workers, with an empty snapshot in force: no service.
+ *
+ * @param now_ns    Time at which the flow tables begin.
+ * @param[out] out  Untouched on error.
+ * @retval -EINVAL  A field of conf is out of range.
+ * @retval -ENOMEM  No memory.
+ */
+int dp_create(const struct dp_conf *conf, uint64_t now_ns, struct dp **out) lb_must_check;
+
+void dp_destroy(struct dp *dp);
+
+/**
+ * Put a snapshot in force, wait until no worker can see the one before it, and free that.
+ * The plane owns next from now on. No worker's burst may be running on the calling thread.
+ */
+void dp_publish(struct dp *dp, struct dp_snapshot *next);
+
+/** Packets by verdict, summed over the workers. They may be running. */
+void dp_read_verdicts(const struct dp *dp, uint64_t counts[static LB_N_VERDICTS]);
+
+/** Flow tables' figures, summed over the workers. No burst may be running. */
+void dp_read_flow_stats(const struct dp *dp, struct lb_flow_table_stats *out);
+
+/*
+ * Batches: frames from memory through the workers' own burst, on the calling thread, each
+ * worker in turn. Frames are spread by flow, as a NIC's RSS does: an ICMP error goes to the
+ * worker of the flow it quotes.
+ */
+
+struct dp_batch; /* opaque */
+
+/** @retval -ENOMEM  The EAL has too little memory for the packet buffers. */
+int dp_batch_create(struct dp *dp, struct dp_batch **out) lb_must_check;
+
+void dp_batch_destroy(struct dp_batch *batch);
+
+/**
+ * Add one frame; it is copied.
+ *
+ * @param wire_bytes  Its length on the wire, n_bytes or more.
+ * @param now_ns      When it came; not before the frame added before it.
+ * @retval 0          Success.
+ * @retval -ENOBUFS   The batch holds DP_BURST_MAX frames: run it first.
+ * @retval -EMSGSIZE  More than DP_FRAME_BYTES_MAX bytes.
+ */
+int dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
+	uint32_t wire_bytes, uint64_t now_ns) lb_must_check;
+
+/** Longest frame that a batch takes: libpcap's own limit, and an Ethernet header before it. */
+#define DP_FRAME_BYTES_MAX (262144u + 14u)
+
+/** Run what was added through the workers, and free what an earlier run gave. */
+void dp_batch_run(struct dp_batch *batch);
+
+/** Frames in the batch: added and not yet run, or of the last run. */
+unsigned int dp_batch_count(const struct dp_batch *batch);
+
+/** Decision of frame i of the last run, in the order they were added. */
+const struct dp_decision *dp_batch_decision(const struct dp_batch *batch, unsigned int i);
+
+/**
+ * What frame i became, where its verdict is LB_FORWARD or LB_REPLY.
+ *
+ * @param[out] n_bytes  Its length.
+ * @return its bytes, good until the next dp_batch_add(); NULL for other verdicts.
+ */
+const uint8_t *dp_batch_output(const struct dp_batch *batch, unsigned int i, uint32_t *n_bytes);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dp_mbuf.h"
+
+#include <string.h>
+
+#include "lb_csum.h"
+
+enum lb_verdict
+dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes, struct lb_packet *out)
+{
+	const enum lb_verdict verdict = lb_packet_parse(rte_pktmbuf_mtod(m, const uint8_t *),
+		m->data_len, wire_bytes, out);
+
+	/* The parser saw the first segment alone: what lies in the others is not missing. */
+	if (unlikely(m->nb_segs > 1) && verdict == LB_FORWARD &&
+		m->pkt_len >= out->ip_offset + out->ip_bytes)
+		out->flags &= (uint8_t)~LB_PACKET_CUT;
+	return verdict;
+}
+
+/* Leave the first n_bytes, 1 at least, of a packet that has as many. */
+static void
+cut_packet(struct rte_mbuf *m, uint32_t n_bytes)
+{
+	struct rte_mbuf *segment = m;
+	uint32_t left = n_bytes;
+
+	m->pkt_len = n_bytes;
+	m->nb_segs = 1;
+	while (segment->data_len < left) {
+		left -= segment->data_len;
+		segment = segment->next;
+		m->nb_segs++;
+	}
+	segment->data_len = (uint16_t)left;
+	if (segment->next != NULL) {
+		rte_pktmbuf_free(segment->next);
+		segment->next = NULL;
+	}
+}
+
+static uint64_t
+sum_from(const struct rte_mbuf *m, uint32_t offset)
+{
+	uint64_t sum = 0;
+	bool is_odd = false;
+
+	for (; m != NULL; m = m->next) {
+		const uint32_t n = m->data_len - offset;
+		const uint64_t part =
+			lb_csum_add(0, rte_pktmbuf_mtod_offset(m, const uint8_t *, offset), n);
+
+		sum = lb_csum_join(sum, is_odd ? lb_csum_swap(part) : part);
+		is_odd ^= (n & 1) != 0;
+		offset = 0;
+	}
+	return sum;
+}
+
+static void
+write_macs(uint8_t *frame, const struct lb_mac *dst)
+{
+	memcpy(frame + sizeof(dst->bytes), frame, sizeof(dst->bytes));
+	memcpy(frame, dst->bytes, sizeof(dst->bytes));
+}
+
+enum lb_verdict
+dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
+	const struct dp_backend *backend, uint32_t entropy)
+{
+	const struct lb_encap *encap = &backend->encap;
+	const uint16_t ip_offset = packet->ip_offset;
+	struct lb_encap_packet inner = {
+		.is_v6 = packet->is_v6,
+		.tos = packet->tos,
+		.entropy = entropy,
+	};
+	uint8_t *frame;
+
+	if (unlikely(!backend->has_next_hop))
+		return LB_DROP_NO_NEXT_HOP;
+	if (unlikely(packet->ip_bytes + encap->n_bytes > backend->mtu))
+		return LB_DROP_TOO_BIG;
+	frame = (uint8_t *)rte_pktmbuf_prepend(m, encap->n_bytes);
+	if (unlikely(frame == NULL))
+		return LB_DROP_NO_MEMORY;
+
+	if (m->pkt_len > encap->n_bytes + ip_offset + packet->ip_bytes)
+		cut_packet(m, encap->n_bytes + ip_offset + packet->ip_bytes);
+	if (encap->n_bytes > 0) {
+		inner.inner_bytes = (uint16_t)packet->ip_bytes; /* at most the MTU */
+		if (lb_encap_needs_sum(encap))
+			inner.inner_sum = sum_from(m, encap->n_bytes + ip_offset);
+		memmove(frame, frame + encap->n_bytes, ip_offset);
+		lb_encap_write(encap, &inner, frame + ip_offset);
+		frame[ip_offset - 2] = encap->is_v6 ? 0x86 : 0x08;
+		frame[ip_offset - 1] = encap->is_v6 ? 0xdd : 0x00;
+	}
+	write_macs(frame, &backend->next_hop);
+	return LB_FORWARD;
+}

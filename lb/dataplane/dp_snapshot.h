@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DP_SNAPSHOT_H
+#define DP_SNAPSHOT_H
+
+/**
+ * @file
+ * The inside of tables and snapshots, for the packet path. dp.h has what others may do.
+ */
+
+#include <assert.h>
+#include <stdalign.h>
+
+#include "dp.h"
+
+struct dp_table {
+	const struct lb_picker *picker; /**< NULL: nobody to pick */
+	uint32_t *ids;                  /**< picker's result -> backend id */
+	void *picker_mem;
+	size_t picker_bytes;
+	unsigned int n_refs; /**< the control thread's */
+};
+
+struct dp_service {
+	const struct lb_picker *picker; /**< the table's */
+	const uint32_t *ids;            /**< the table's */
+	struct dp_table *table;         /**< held; not read by workers */
+	uint8_t affinity;               /**< enum lb_affinity */
+	uint8_t carry;                  /**< DP_CARRY_* */
+};
+
+/* What a packet needs of its backend, on two lines that are its own. */
+struct dp_backend {
+	alignas(LB_CACHE_LINE) struct lb_encap encap;
+	struct lb_mac next_hop;
+	uint16_t mtu;
+	bool has_next_hop;
+	bool is_live; /**< false too for an id that nobody has */
+};
+
+static_assert(sizeof(struct dp_backend) == 2 * LB_CACHE_LINE, "a backend is two lines");
+
+struct dp_snapshot {
+	const struct lb_service_table *match;
+	const struct dp_service *services;
+	const struct dp_backend *backends; /**< by id */
+	uint32_t n_ids;
+	uint64_t hash_seed;
+	bool has_kernel;
+
+	/* The control thread's. */
+	void *match_mem;
+	size_t match_bytes;
+	struct dp_service *services_mem;
+	size_t n_services;
+	struct dp_backend *backends_mem;
+};
+
+/** A backend by an id from a flow entry, which may be of an older snapshot; NULL if gone. */
+static inline const struct dp_backend *
+dp_snapshot_live_backend(const struct dp_snapshot *snapshot, uint32_t id)
+{
+	if (id >= snapshot->n_ids || !snapshot->backends[id].is_live)
+		return NULL;
+	return &snapshot->backends[id];
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DP_WORKER_H
+#define DP_WORKER_H
+
+/**
+ * @file
+ * A worker: what one core owns, and its burst.
+ */
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+
+#include <rte_mbuf.h>
+#include <rte_rcu_qsbr.h>
+
+#include "dp.h"
+#include "dp_snapshot.h"
+
+#define DP_WORKERS_MAX 128u
+
+/** The snapshot in force: written by control alone, read by each worker once a burst. */
+typedef _Atomic(const struct dp_snapshot *) dp_snapshot_ref;
+
+/**
+ * One burst. The mbufs are the caller's, before and after: the verdicts say what to do with
+ * them. Those of LB_FORWARD are ready to be sent.
+ */
+struct dp_burst {
+	struct rte_mbuf *pkts[DP_BURST_MAX];
+	uint64_t now_ns[DP_BURST_MAX];     /**< when each came; never going back */
+	uint32_t wire_bytes[DP_BURST_MAX]; /**< on the wire: pkt_len, but for a cut capture */
+	struct dp_decision decisions[DP_BURST_MAX]; /**< the result */
+	uint16_t n;                                 /**< 0..DP_BURST_MAX */
+};
+
+/*
+ * Grouped by who writes it: the first line is constant after start, so a reader of the
+ * counters that follow never slows the loads the packet loop makes from it.
+ */
+struct dp_worker {
+	alignas(LB_CACHE_LINE) struct lb_flow_table *flows;
+	const dp_snapshot_ref *current; /**< the plane's */
+	struct rte_rcu_qsbr *qsbr;
+	unsigned int index; /**< its thread id in qsbr */
+	void *flows_mem;
+	size_t flows_bytes;
+
+	/** Packets by verdict: written by this worker alone, read by anyone. */
+	alignas(LB_CACHE_LINE) uint64_t verdict_pkts[LB_N_VERDICTS];
+};
+
+static_assert(offsetof(struct dp_worker, verdict_pkts) == LB_CACHE_LINE,
+	"read-only fields fit one line, apart from the counters");
+static_assert(sizeof(struct dp_worker) % LB_CACHE_LINE == 0, "no sharing with a neighbour");
+
+/** The worker's own counter: an ordinary add, yet no data race with the reader. */
+static inline void
+dp_count(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/**
+ * Make a worker and register it with qsbr, offline.
+ *
+ * @param[out] out  Untouched on error.
+ * @retval -EINVAL  conf is out of range.
+ * @retval -ENOMEM  No memory.
+ * @retval -ENOSPC  qsbr has no thread of that index.
+ */
+int dp_worker_create(const struct lb_flow_table_conf *conf, uint64_t now_ns, unsigned int index,
+	struct rte_rcu_qsbr *qsbr, const dp_snapshot_ref *current,
+	struct dp_worker **out) lb_must_check;
+
+/** The worker is offline. NULL is allowed. */
+void dp_worker_destroy(struct dp_worker *worker);
+
+/** Begin to be waited for by dp_publish(); before the first burst of a run of bursts. */
+void dp_worker_online(struct dp_worker *worker);
+
+/** Stop being waited for: no burst runs until it is online again. */
+void dp_worker_offline(struct dp_worker *worker);
+
+/**
+ * Take one burst through all stages under the snapshot in force, count, and report
+ * quiescence. The worker is online.
+ */
+void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
+
+#endif

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg_yaml.h"
+#include "ctl_apply.h"
+#include "expect.h"
+#include "packet_builder.h"
+#include "xrand.h"
+
+#define SECOND_NS 1000000000u
+
+/* web and all stand at one address; dead has nobody, and nowhere is on no network. */
+static const char config[] =
+	"dataplane:\n"
+	"  kernel: tap\n"
+	"  ports:\n"
+	"    - {name: wan, device: net_null0, addresses: [192.0.2.1/24, '2001:db8::1/64'],\n"
+	"       next_hop: '02:00:00:00:00:fe', mtu: 1500}\n"
+	"services:\n"
+	"  - name: web\n"
+	"    address: 198.51.100.10\n"
+	"    protocol: tcp\n"
+	"    port: 443\n"
+	"    table: {algorithm: maglev, size: 251}\n"
+	"    backends: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]\n"
+	"  - name: dead\n"
+	"    address: 198.51.100.20\n"
+	"    protocol: tcp\n"
+	"    port: 443\n"
+	"  - name: six\n"
+	"    address: '2001:db8:5::10'\n"
+	"    protocol: any\n"
+	"    port: any\n"
+	"    forward: gue\n"
+	"    backends: [{name: a, address: '2001:db8:a::1'}]\n";
+
+struct plane {
+	struct cfg_model model;
+	struct ctl_apply *apply;
+	struct dp *dp;
+	struct dp_batch *batch;
+};
+
+static int
+start(void **state)
+{
+	(void)state;
+	return dp_start_unprivileged("test_batch");
+}
+
+static void
+publish(struct plane *plane)
+{
+	struct dp_snapshot *snapshot;
+
+	assert_int_equal(ctl_apply_build(plane->apply, &plane->model,
+				 &plane->model.dataplane.ports[0], stderr, &snapshot),
+		0);
+	dp_publish(plane->dp, snapshot);
+}
+
+static void
+open_plane(struct plane *plane, unsigned int n_workers)
+{
+	struct dp_conf conf = {.n_workers = n_workers};
+
+	assert_int_equal(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
+				 &plane->model),
+		0);
+	conf.flows = ctl_apply_flow_conf(&plane->model, 1, 2);
+	assert_int_equal(ctl_apply_create(&plane->apply), 0);
+	assert_int_equal(dp_create(&conf, 0, &plane->dp), 0);
+	assert_int_equal(dp_batch_create(plane->dp, &plane->batch), 0);
+	publish(plane);
+}
+
+static void
+close_plane(struct plane *plane)
+{
+	dp_batch_destroy(plane->batch);
+	dp_destroy(plane->dp);
+	ctl_apply_destroy(plane->apply);
+	cfg_model_fini(&plane->model);
+}
+
+static void
+add(struct plane *plane, const struct pb_layer *layers, uint64_t now_ns)
+{
+	uint8_t frame[PB_FRAME_MAX];
+	const size_t n = pb_build(layers, frame);
+
+	assert_int_equal(dp_batch_add(plane->batch, frame, (uint32_t)n, (uint32_t)n, now_ns),
+		0);
+}
+
+static struct dp_decision
+run_one(struct plane *plane, const struct pb_layer *layers, uint64_t now_ns)
+{
+	add(plane, layers, now_ns);
+	dp_batch_run(plane->batch);
+	assert_int_equal(dp_batch_count(plane->batch), 1);
+	return *dp_batch_decision(plane->batch, 0);
+}
+
+static const struct pb_layer syn[] = {ETHER(), IPV4(), TCP(.tcp_flags = 0x02), END};
+static const struct pb_layer ack[] = {ETHER(), IPV4(), TCP(.tcp_flags = 0x10), END};
+static const struct pb_layer fin[] = {ETHER(), IPV4(), TCP(.tcp_flags = 0x11), END};
+static const struct pb_layer too_big_error[] = {ETHER(),
+	IPV4(.src = "192.0.2.99", .dst = PB_SERVICE_V4), ICMP(.type = 3, .code = 4),
+	IPV4(FROM_SERVICE_V4), TCP(FROM_SERVICE_L4, .n_bytes = 8), END};
+
+static const struct {
+	const char *name;
+	struct pb_layer layers[PB_LAYERS_MAX];
+	enum lb_verdict verdict;
+	enum dp_flow flow;
+} rows[] = {
+	{"a segment to the service", {ETHER(), IPV4(), TCP(), END}, LB_FORWARD, DP_FLOW_MISS},
+	{"a datagram to the service's port, of another protocol", {ETHER(), IPV4(), UDP(), END},
+		LB_TO_KERNEL, DP_FLOW_NONE},
+	{"a segment to another port", {ETHER(), IPV4(), TCP(.dport = 80), END}, LB_TO_KERNEL,
+		DP_FLOW_NONE},
+	{"a service without backends", {ETHER(), IPV4(.dst = "198.51.100.20"), TCP(), END},
+		LB_DROP_NO_BACKEND, DP_FLOW_MISS},
+	{"an echo request to the service", {ETHER(), IPV4(), ICMP(.type = 8), END},
+		LB_TO_KERNEL, DP_FLOW_NONE},
+	{"an error about a flow never seen",
+		{ETHER(), IPV4(.src = "192.0.2.99"), ICMP(.type = 11), IPV4(FROM_SERVICE_V4),
+			TCP(FROM_SERVICE_L4, .n_bytes = 8), END},
+		LB_FORWARD, DP_FLOW_MISS},
+	{"a later fragment for the service",
+		{ETHER(), IPV4(.fragment = 1, .proto = 6), PAYLOAD(64), END},
+		LB_DROP_FRAGMENT_UNMATCHED, DP_FLOW_NONE},
+	{"a later fragment for somebody else",
+		{ETHER(), IPV4(.dst = "198.51.100.99", .fragment = 1, .proto = 6), PAYLOAD(64),
+			END},
+		LB_TO_KERNEL, DP_FLOW_NONE},
+	{"a tunnel to the service", {ETHER(), IPV4(.proto = 4), IPV4(), UDP(), END},
+		LB_DROP_UNSUPPORTED_L4, DP_FLOW_NONE},
+	{"a tunnel to somebody else",
+		{ETHER(), IPV4(.dst = "198.51.100.99", .proto = 4), IPV4(), UDP(), END},
+		LB_TO_KERNEL, DP_FLOW_NONE},
+	{"as much as fits the MTU with 20 bytes of outer header",
+		{ETHER(), IPV4(), TCP(), PAYLOAD(1440), END}, LB_FORWARD, DP_FLOW_MISS},
+	{"one byte more", {ETHER(), IPV4(), TCP(), PAYLOAD(1441), END}, LB_DROP_TOO_BIG,
+		DP_FLOW_MISS},
+	{"any protocol over IPv6", {ETHER(), IPV6(.proto = 132), PAYLOAD(20), END}, LB_FORWARD,
+		DP_FLOW_MISS},
+	{"ARP", {ETHER(.proto = 0x0806), PAYLOAD(28), END}, LB_TO_KERNEL, DP_FLOW_NONE},
+};
+
+static void
+test_each_packet_has_its_verdict(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		struct plane plane;
+		struct dp_decision d;
+		uint32_t n_bytes = 0;
+
+		open_plane(&plane, 1);
+		d = run_one(&plane, rows[i].layers, 0);
+		EXPECT(d.verdict == rows[i].verdict && d.flow == rows[i].flow,
+			"%s: verdict %u, flow %u; want %u, %u", rows[i].name, d.verdict, d.flow,
+			rows[i].verdict, rows[i].flow);
+		EXPECT((dp_batch_output(plane.batch, 0, &n_bytes) != NULL) ==
+				(rows[i].verdict == LB_FORWARD),
+			"%s: a frame leaves if it is forwarded, else none", rows[i].name);
+		close_plane(&plane);
+	}
+}
+
+static void
+test_counters_add_up_to_the_packets(void **state)
+{
+	uint64_t counts[LB_N_VERDICTS];
+	uint64_t want[LB_N_VERDICTS] = {0};
+	uint64_t sum = 0;
+	struct plane plane;
+
+	(void)state;
+	open_plane(&plane, 3);
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		want[rows[i].verdict]++;
+		add(&plane, rows[i].layers, 0);
+	}
+	dp_batch_run(plane.batch);
+	dp_read_verdicts(plane.dp, counts);
+	for (size_t v = 0; v < LB_N_VERDICTS; v++) {
+		EXPECT(counts[v] == want[v], "verdict %zu: counted %lu times, want %lu", v,
+			(unsigned long)counts[v], (unsigned long)want[v]);
+		sum += counts[v];
+	}
+	assert_int_equal(sum, LB_N_ELEMENTS(rows));
+	close_plane(&plane);
+}
+
+/* Where the flow's packets went, and whether the flow table said so. */
+static void
+expect_decision(struct plane *plane, const struct pb_layer *layers, uint64_t now_ns,
+	const char *what, uint32_t backend, enum dp_flow flow, bool is_new_flow)
+{
+	const struct dp_decision d = run_one(plane, layers, now_ns);
+
+	EXPECT(d.backend == backend, "%s: went to backend %u, want %u", what, d.backend,
+		backend);
+	EXPECT(d.flow == flow, "%s: flow %u, want %u", what, d.flow, flow);
+	EXPECT(d.is_new_flow == is_new_flow, "%s: a flow begins: %d", what, d.is_new_flow);
+	EXPECT((d.slot != DP_NONE) == (flow == DP_FLOW_MISS), "%s: slot %u", what, d.slot);
+}
+
+static void
+test_a_flow_stays_until_its_backend_is_gone(void **state)
+{
+	struct plane plane;
+	struct cfg_service *web;
+	struct cfg_backend *mine;
+	uint32_t first;
+	uint32_t other;
+
+	(void)state;
+	open_plane(&plane, 1);
+	web = &plane.model.services[0];
+	first = run_one(&plane, syn, 0).backend;
+	other = 1 - first;
+	mine = &web->backends[first];
+	expect_decision(&plane, syn, 1, "the SYN again", first, DP_FLOW_HIT, false);
+	expect_decision(&plane, ack, 2, "the next segment", first, DP_FLOW_HIT, false);
+
+	mine->state = CFG_DRAIN;
+	publish(&plane);
+	expect_decision(&plane, ack, 3, "draining", first, DP_FLOW_HIT, false);
+	expect_decision(&plane, too_big_error, 4, "an error while draining", first, DP_FLOW_HIT,
+		false);
+
+	mine->state = CFG_UP;
+	mine->weight = 0;
+	publish(&plane);
+	expect_decision(&plane, ack, 5, "weight 0", first, DP_FLOW_HIT, false);
+
+	mine->state = CFG_DOWN;
+	publish(&plane);
+	expect_decision(&plane, too_big_error, 6, "an error before the re-pick", other,
+		DP_FLOW_MISS, false);
+	expect_decision(&plane, ack, 7, "down: picked again", other, DP_FLOW_MISS, false);
+	expect_decision(&plane, ack, 8, "and there it stays", other, DP_FLOW_HIT, false);
+
+	mine->state = CFG_UP;
+	mine->weight = 100;
+	publish(&plane);
+	expect_decision(&plane, ack, 9, "the first is back", other, DP_FLOW_HIT, false);
+	expect_decision(&plane, too_big_error, 10, "an error then", other, DP_FLOW_HIT, false);
+	close_plane(&plane);
+}
+
+static void
+test_a_new_syn_on_the_same_ports_picks_afresh(void **state)
+{
+	uint8_t frame[PB_FRAME_MAX];
+	struct plane plane;
+	struct dp_decision d;
+	uint32_t first;
+	size_t n;
+
+	(void)state;
+	open_plane(&plane, 1);
+	first = run_one(&plane, syn, 0).backend;
+	plane.model.services[0].backends[first].state = CFG_DRAIN;
+	publish(&plane);
+	expect_decision(&plane, fin, 1, "the end of the first", first, DP_FLOW_HIT, false);
+
+	n = pb_build(syn, frame);
+	frame[14 + 20 + 7] ^=
+		1; /* its sequence number; checksums of TCP are not ours to check */
+	assert_int_equal(dp_batch_add(plane.batch, frame, (uint32_t)n, (uint32_t)n, 2), 0);
+	dp_batch_run(plane.batch);
+	d = *dp_batch_decision(plane.batch, 0);
+	assert_int_equal(d.backend, 1 - first);
+	assert_int_equal(d.flow, DP_FLOW_MISS);
+	assert_true(d.is_new_flow);
+	close_plane(&plane);
+}
+
+static void
+test_a_closed_flow_is_forgotten_after_30_seconds(void **state)
+{
+	const uint64_t half = 30ull * SECOND_NS / 2;
+	struct plane plane;
+	uint32_t first;
+
+	(void)state;
+	open_plane(&plane, 1);
+	first = run_one(&plane, syn, 0).backend;
+	expect_decision(&plane, ack, 1, "open", first, DP_FLOW_HIT, false);
+	expect_decision(&plane, fin, half, "closing", first, DP_FLOW_HIT, false);
+	expect_decision(&plane, ack, 3 * half, "30 s after", first, DP_FLOW_HIT, false);
+	expect_decision(&plane, ack, 5 * half + SECOND_NS / 100, "a little over 30 s after",
+		first, DP_FLOW_MISS, true);
+	close_plane(&plane);
+}
+
+static void
+test_packets_of_one_burst_see_each_other(void **state)
+{
+	struct plane plane;
+
+	(void)state;
+	open_plane(&plane, 1);
+	add(&plane, syn, 0);
+	add(&plane, ack, 0);
+	dp_batch_run(plane.batch);
+	assert_int_equal(dp_batch_decision(plane.batch, 0)->flow, DP_FLOW_MISS);
+	assert_int_equal(dp_batch_decision(plane.batch, 1)->flow, DP_FLOW_HIT);
+	close_plane(&plane);
+}
+
+static void
+test_a_batch_refuses_what_it_cannot_hold(void **state)
+{
+	uint8_t *frame = calloc(1, DP_FRAME_BYTES_MAX + 1);
+	struct plane plane;
+	uint32_t n_bytes;
+
+	(void)state;
+	open_plane(&plane, 1);
+	assert_non_null(frame);
+	assert_int_equal(dp_batch_add(plane.batch, frame, DP_FRAME_BYTES_MAX + 1,
+				 DP_FRAME_BYTES_MAX + 1, 0),
+		-EMSGSIZE);
+	for (unsigned int i = 0; i < DP_BURST_MAX; i++)
+		assert_int_equal(dp_batch_add(plane.batch, frame, DP_FRAME_BYTES_MAX,
+					 DP_FRAME_BYTES_MAX, 0),
+			0);
+	assert_int_equal(dp_batch_add(plane.batch, frame, 60, 60, 0), -ENOBUFS);
+	dp_batch_run(plane.batch);
+	assert_int_equal(dp_batch_count(plane.batch), DP_BURST_MAX);
+	assert_null(dp_batch_output(plane.batch, 0, &n_bytes));
+	/* All buffers came back, or a second full batch would not fit. */
+	for (unsigned int i = 0; i < DP_BURST_MAX; i++)
+		assert_int_equal(dp_batch_add(plane.batch, frame, DP_FRAME_BYTES_MAX,
+					 DP_FRAME_BYTES_MAX, 0),
+			0);
+	close_plane(&plane);
+	free(frame);
+}
+
+static void
+test_a_frame_of_several_buffers_is_cut_to_its_packet(void **state)
+{
+	const uint32_t n_frame = 70000; /* padded beyond one buffer, with an IP packet of 40 */
+	uint8_t *frame = calloc(1, n_frame);
+	struct plane plane;
+	const uint8_t *out;
+	uint32_t n_bytes = 0;
+
+	(void)state;
+	open_plane(&plane, 1);
+	assert_non_null(frame);
+	(void)pb_build(ack, frame);
+	assert_int_equal(dp_batch_add(plane.batch, frame, n_frame, n_frame, 0), 0);
+	dp_batch_run(plane.batch);
+	out = dp_batch_output(plane.batch, 0, &n_bytes);
+	assert_non_null(out);
+	assert_int_equal(n_bytes, 14 + 20 + 40);
+	assert_memory_equal(out + 34, frame + 14, 40);
+	close_plane(&plane);
+	free(frame);
+}
+
+static void
+test_workers_decide_as_one_does(void **state)
+{
+	uint64_t random = 1;
+	struct plane one;
+	struct plane many;
+
+	(void)state;
+	open_plane(&one, 1);
+	open_plane(&many, 5);
+	for (unsigned int round = 0; round < 200; round++) {
+		for (unsigned int i = 0; i < DP_BURST_MAX; i++) {
+			uint8_t frame[PB_FRAME_MAX];
+			struct pb_layer layers[] = {ETHER(), IPV4(),
+				TCP(.sport = 1 + (int)xrand_below(&random, 500),
+					.tcp_flags = 0x10),
+				END};
+			const uint32_t n = (uint32_t)pb_build(layers, frame);
+
+			assert_int_equal(dp_batch_add(one.batch, frame, n, n, round), 0);
+			assert_int_equal(dp_batch_add(many.batch, frame, n, n, round), 0);
+		}
+		dp_batch_run(one.batch);
+		dp_batch_run(many.batch);
+		for (unsigned int i = 0; i < DP_BURST_MAX; i++) {
+			const struct dp_decision *a = dp_batch_decision(one.batch, i);
+			const struct dp_decision *b = dp_batch_decision(many.batch, i);
+
+			EXPECT(a->backend == b->backend && a->flow == b->flow &&
+					a->slot == b->slot,
+				"round %u, packet %u: the workers differ", round, i);
+		}
+	}
+	close_plane(&one);
+	close_plane(&many);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_packet_has_its_verdict),
+		cmocka_unit_test(test_counters_add_up_to_the_packets),
+		cmocka_unit_test(test_a_flow_stays_until_its_backend_is_gone),
+		cmocka_unit_test(test_a_new_syn_on_the_same_ports_picks_afresh),
+		cmocka_unit_test(test_a_closed_flow_is_forgotten_after_30_seconds),
+		cmocka_unit_test(test_packets_of_one_burst_see_each_other),
+		cmocka_unit_test(test_a_batch_refuses_what_it_cannot_hold),
+		cmocka_unit_test(test_a_frame_of_several_buffers_is_cut_to_its_packet),
+		cmocka_unit_test(test_workers_decide_as_one_does),
+	};
+
+	return cmocka_run_group_tests(tests, start, NULL);
+}

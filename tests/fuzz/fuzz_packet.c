@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Any bytes through the parser, and what it lets through into outer headers.
+ *
+ * Input: two bytes, big endian, say how many bytes more than the frame's the wire had;
+ * the rest is the frame.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lb_csum.h"
+#include "lb_encap.h"
+#include "lb_packet.h"
+#include "packet_flaw.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void
+require(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	(void)fprintf(stderr, "fuzz_packet: %s\n", what);
+	abort();
+}
+
+static unsigned int
+get16(const uint8_t *p)
+{
+	return (unsigned int)p[0] << 8 | p[1];
+}
+
+static uint8_t *
+exact(size_t n)
+{
+	uint8_t *p = malloc(n == 0 ? 1 : n);
+
+	require(p != NULL, "no memory");
+	return p;
+}
+
+/* A sum of its own making, word by word; parts before the last are even. */
+static uint32_t
+plain_sum(uint32_t sum, const uint8_t *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		sum += i % 2 == 0 ? (uint32_t)bytes[i] << 8 : bytes[i];
+	while (sum > 0xffff)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+static struct lb_encap
+encap_of(enum lb_forward_mode mode, bool is_v6)
+{
+	static const uint8_t v4[4] = {192, 0, 2, 1};
+	struct lb_encap_conf conf = {
+		.mode = mode,
+		.src = lb_addr_from_v4(v4),
+		.dst = lb_addr_from_v4(v4),
+		.udp_port = LB_GUE_PORT,
+		.vni = 0xabcdef,
+		.inner_dst = {{2, 0, 0, 0, 0, 1}},
+		.inner_src = {{2, 0, 0, 0, 0, 2}},
+	};
+	struct lb_encap encap;
+
+	if (is_v6) {
+		conf.src = (struct lb_addr){.bytes = {0x20, 0x01, 0x0d, 0xb8, [15] = 1}};
+		conf.dst = (struct lb_addr){.bytes = {0x20, 0x01, 0x0d, 0xb8, [15] = 2}};
+	}
+	require(lb_encap_init(&encap, &conf) == 0, "a template was refused");
+	require(encap.n_bytes == lb_encap_overhead(mode, is_v6), "n_bytes is not the overhead");
+	return encap;
+}
+
+static void
+check_outer_v4(const struct lb_encap *encap, const uint8_t *out, const uint8_t *inner, size_t n)
+{
+	(void)inner;
+	require(out[0] == 0x45, "IPv4: version or header length");
+	require(plain_sum(0, out, 20) == 0xffff, "IPv4: header checksum");
+	require(get16(out + 2) == encap->n_bytes + n, "IPv4: total length");
+	if (out[9] != 17)
+		return;
+	require(get16(out + 24) == encap->n_bytes - 20 + n, "UDP: length");
+	require(get16(out + 26) == 0, "UDP over IPv4: a checksum");
+	require(get16(out + 20) >= 49152, "UDP: source port");
+}
+
+static void
+check_outer_v6(const struct lb_encap *encap, const uint8_t *out, const uint8_t *inner, size_t n)
+{
+	const unsigned int payload_bytes = (unsigned int)(encap->n_bytes - 40 + n);
+	uint32_t sum;
+
+	require(out[0] >> 4 == 6, "IPv6: version");
+	require(get16(out + 4) == payload_bytes, "IPv6: payload length");
+	require(((out[1] & 0x0fu) | get16(out + 2)) != 0, "IPv6: no flow label");
+	if (out[6] != 17)
+		return;
+	require(get16(out + 44) == payload_bytes, "UDP: length");
+	require(get16(out + 46) != 0, "UDP over IPv6: no checksum");
+	sum = plain_sum(17 + payload_bytes, out + 8, 32);
+	sum = plain_sum(sum, out + 40, encap->n_bytes - 40u);
+	require(plain_sum(sum, inner, n) == 0xffff, "UDP over IPv6: checksum");
+}
+
+static void
+try_encap(const struct lb_packet *p, const uint8_t *inner, enum lb_forward_mode mode,
+	bool is_v6)
+{
+	const struct lb_encap encap = encap_of(mode, is_v6);
+	const struct lb_encap_packet packet = {
+		.is_v6 = p->is_v6,
+		.tos = p->tos,
+		.inner_bytes = (uint16_t)p->ip_bytes,
+		.entropy = p->tcp_seq ^ p->key.sport_be,
+		.inner_sum = lb_csum_add(0, inner, p->ip_bytes),
+	};
+	uint8_t *out;
+
+	if (encap.n_bytes - (is_v6 ? 40u : 0u) + p->ip_bytes > UINT16_MAX ||
+		p->ip_bytes > UINT16_MAX)
+		return; /* over any MTU */
+	out = exact(encap.n_bytes);
+	lb_encap_write(&encap, &packet, out);
+	if (mode != LB_FORWARD_L2 && is_v6)
+		check_outer_v6(&encap, out, inner, p->ip_bytes);
+	else if (mode != LB_FORWARD_L2)
+		check_outer_v4(&encap, out, inner, p->ip_bytes);
+	free(out);
+}
+
+static void
+parse_and_encap(const uint8_t *frame, size_t n, size_t wire_bytes)
+{
+	struct lb_packet p;
+	const enum lb_verdict verdict = lb_packet_parse(frame, n, wire_bytes, &p);
+	const char *flaw;
+
+	require(verdict >= 0 && verdict < LB_N_VERDICTS && verdict != LB_REPLY, "verdict");
+	if (verdict != LB_FORWARD)
+		return;
+	flaw = packet_flaw(&p, n, wire_bytes);
+	require(flaw == NULL, flaw);
+	if ((p.flags & LB_PACKET_CUT) != 0)
+		return; /* not all of the inner packet is here to be summed */
+	for (int mode = LB_FORWARD_L2; mode < LB_N_FORWARD_MODES; mode++) {
+		try_encap(&p, frame + p.ip_offset, (enum lb_forward_mode)mode, false);
+		try_encap(&p, frame + p.ip_offset, (enum lb_forward_mode)mode, true);
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	size_t n_frame;
+	uint8_t *frame;
+
+	if (n < 2)
+		return 0;
+	n_frame = n - 2;
+	frame = exact(n_frame);
+	memcpy(frame, data + 2, n_frame);
+	parse_and_encap(frame, n_frame, n_frame + get16(data));
+	free(frame);
+	return 0;
+}

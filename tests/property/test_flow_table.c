@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Random operations on a few crowded buckets, against a plain model: one record a flow, time
+ * in ticks that do not wrap, no sweep. What the model cannot know, which of two equally old
+ * entries gives way, it asks the table and checks that the answer was allowed.
+ */
+
+#include "lb_flow_table.h"
+
+#include <stdlib.h>
+
+#include "expect.h"
+#include "lb_compiler.h"
+#include "xrand.h"
+
+#define N_WAYS    4u
+#define N_BUCKETS 3u
+#define N_FLOWS   21u /* 7 for each bucket of 4 */
+#define N_ROUNDS  12u
+#define N_STEPS   20000u
+#define MS        UINT64_C(1000000)
+#define S         UINT64_C(1000000000)
+
+enum model_state { NO_ENTRY, NEW_TCP, OPEN_TCP, CLOSING_TCP, NEW_UDP, OPEN_UDP };
+
+struct flow {
+	struct lb_flow_hash hash;
+	uint32_t bucket;
+	/* The entry, as it should be. A timed-out one stays until its place is needed. */
+	enum model_state state;
+	uint64_t seen_tick;
+	uint32_t backend;
+	uint32_t syn_seq;
+	bool by_syn;
+};
+
+struct model {
+	struct lb_flow_table *table;
+	struct flow flows[N_FLOWS];
+	uint64_t timeout_ticks[LB_FLOW_N_TIMEOUTS];
+	uint64_t tick_ns;
+	uint64_t now_ns;
+	uint64_t seed;
+	uint64_t inserted, evicted, refused;
+};
+
+static uint64_t
+timeout_ticks_of(const struct model *m, const struct flow *flow)
+{
+	switch (flow->state) {
+	case NEW_TCP:
+		return m->timeout_ticks[LB_FLOW_TIMEOUT_TCP_SYN];
+	case OPEN_TCP:
+		return m->timeout_ticks[LB_FLOW_TIMEOUT_TCP];
+	case CLOSING_TCP:
+		return m->timeout_ticks[LB_FLOW_TIMEOUT_TCP_CLOSING];
+	default:
+		return m->timeout_ticks[LB_FLOW_TIMEOUT_UDP];
+	}
+}
+
+static bool
+is_alive(const struct model *m, const struct flow *flow)
+{
+	return flow->state != NO_ENTRY &&
+	       m->now_ns / m->tick_ns - flow->seen_tick <= timeout_ticks_of(m, flow);
+}
+
+static bool
+is_unconfirmed(const struct flow *flow)
+{
+	return flow->state == NEW_TCP || flow->state == NEW_UDP;
+}
+
+static struct lb_flow_table *
+new_table(const struct lb_flow_table_conf *conf, uint64_t now_ns)
+{
+	const size_t bytes = lb_flow_table_bytes(conf->n_entries);
+	struct lb_flow_table *table = NULL;
+	uint8_t *mem = aligned_alloc(LB_CACHE_LINE, bytes);
+
+	assert_non_null(mem);
+	for (size_t i = 0; i < bytes; i++)
+		mem[i] = 0;
+	assert_int_equal(lb_flow_table_init(mem, conf, now_ns, &table), 0);
+	return table;
+}
+
+/* Flows that crowd N_BUCKETS buckets; a reference tells which bucket a flow is in. */
+static void
+choose_flows(struct model *m, const struct lb_flow_table_conf *conf)
+{
+	struct lb_flow_table *scratch = new_table(conf, 0);
+	uint32_t n_in[N_BUCKETS] = {0};
+	uint32_t n_flows = 0;
+
+	while (n_flows < N_FLOWS) {
+		struct lb_flow_hash hash;
+		uint32_t bucket;
+
+		hash.pick = xrand(&m->seed);
+		hash.place = xrand(&m->seed);
+		bucket = lb_flow_insert(scratch, &hash, 0, LB_FLOW_SYN, 0, 0) / N_WAYS;
+		if (bucket >= N_BUCKETS || n_in[bucket] == N_FLOWS / N_BUCKETS)
+			continue;
+		n_in[bucket]++;
+		m->flows[n_flows++] = (struct flow){.hash = hash, .bucket = bucket};
+	}
+	free(scratch);
+}
+
+static void
+init_model(struct model *m, uint64_t seed)
+{
+	struct lb_flow_table_conf conf = {.n_entries = 1};
+	uint64_t longest = 0;
+
+	*m = (struct model){.seed = seed, .tick_ns = 1};
+	conf.secret[0] = xrand(&m->seed);
+	conf.secret[1] = xrand(&m->seed);
+	for (size_t i = 0; i < LB_FLOW_N_TIMEOUTS; i++) {
+		/* Of all magnitudes from a millisecond to a week. */
+		conf.timeout_ns[i] =
+			MS + (xrand(&m->seed) % (604800 * S - MS) >> xrand_below(&m->seed, 30));
+		if (conf.timeout_ns[i] > longest)
+			longest = conf.timeout_ns[i];
+	}
+	while (longest / (m->tick_ns * 2) >= 1u << 21)
+		m->tick_ns *= 2;
+	for (size_t i = 0; i < LB_FLOW_N_TIMEOUTS; i++)
+		m->timeout_ticks[i] = (conf.timeout_ns[i] + m->tick_ns - 1) / m->tick_ns;
+	m->now_ns = xrand(&m->seed) >> 8;
+	choose_flows(m, &conf);
+	m->table = new_table(&conf, m->now_ns);
+}
+
+static void
+let_time_pass(struct model *m)
+{
+	const uint64_t unit =
+		m->timeout_ticks[xrand_below(&m->seed, LB_FLOW_N_TIMEOUTS)] * m->tick_ns;
+
+	switch (xrand_below(&m->seed, 40)) {
+	case 0:
+		m->now_ns += unit;
+		break;
+	case 1:
+		m->now_ns += xrand(&m->seed) % (4 * unit);
+		break;
+	case 2:
+		/* Now and then a jump over the wrap of ticks. */
+		if (xrand_below(&m->seed, 20) == 0)
+			m->now_ns += (m->tick_ns << 24) * xrand_below(&m->seed, 3) +
+				     xrand(&m->seed) % unit;
+		break;
+	default:
+		m->now_ns += xrand(&m->seed) % (unit / 8 + 1);
+	}
+	lb_flow_table_expire(m->table, m->now_ns);
+}
+
+static void
+check_flow(const struct model *m, const struct flow *flow)
+{
+	const uint32_t ref = lb_flow_find(m->table, &flow->hash, m->now_ns);
+
+	EXPECT((ref != LB_FLOW_NONE) == is_alive(m, flow), "flow %zu: found %d",
+		(size_t)(flow - m->flows), ref != LB_FLOW_NONE);
+	if (ref == LB_FLOW_NONE)
+		return;
+	EXPECT(ref / N_WAYS == flow->bucket, "another bucket");
+	EXPECT(lb_flow_backend(m->table, ref) == flow->backend, "another backend");
+	EXPECT(lb_flow_is_repeated_syn(m->table, ref, flow->syn_seq) == flow->by_syn, "SYN");
+	EXPECT(!lb_flow_is_repeated_syn(m->table, ref, flow->syn_seq + 1), "another SYN");
+}
+
+/* A bucket was full of live entries: one may have gone, if it was of the oldest unconfirmed. */
+static void
+check_eviction(struct model *m, uint32_t bucket, bool has_room)
+{
+	uint64_t oldest = UINT64_MAX;
+	struct flow *gone = NULL;
+
+	for (size_t i = 0; i < N_FLOWS; i++) {
+		struct flow *flow = &m->flows[i];
+
+		if (flow->bucket != bucket || !is_alive(m, flow))
+			continue;
+		if (is_unconfirmed(flow) && flow->seen_tick < oldest)
+			oldest = flow->seen_tick;
+		if (lb_flow_find(m->table, &flow->hash, m->now_ns) == LB_FLOW_NONE) {
+			EXPECT(gone == NULL, "two gave way to one");
+			gone = flow;
+		}
+	}
+	EXPECT(has_room == (oldest != UINT64_MAX), "refused though one was unconfirmed");
+	EXPECT(has_room == (gone != NULL), "room without a place");
+	if (gone == NULL) {
+		m->refused++;
+		return;
+	}
+	EXPECT(is_unconfirmed(gone) && gone->seen_tick == oldest, "not the oldest unconfirmed");
+	gone->state = NO_ENTRY;
+	m->evicted++;
+}
+
+static void
+insert_flow(struct model *m, struct flow *flow, bool is_tcp)
+{
+	static const enum lb_flow_event tcp_events[] = {LB_FLOW_SEGMENT, LB_FLOW_SYN,
+		LB_FLOW_CLOSE};
+	const enum lb_flow_event event =
+		is_tcp ? tcp_events[xrand_below(&m->seed, 3)] : LB_FLOW_DATAGRAM;
+	const uint32_t seq = (uint32_t)xrand(&m->seed);
+	const uint32_t backend = xrand_below(&m->seed, 1u << LB_FLOW_BACKEND_BITS);
+	uint32_t n_alive = 0;
+	uint32_t ref;
+
+	for (size_t i = 0; i < N_FLOWS; i++)
+		if (m->flows[i].bucket == flow->bucket && is_alive(m, &m->flows[i]))
+			n_alive++;
+	ref = lb_flow_insert(m->table, &flow->hash, backend, event, seq, m->now_ns);
+	if (n_alive == N_WAYS)
+		check_eviction(m, flow->bucket, ref != LB_FLOW_NONE);
+	else
+		EXPECT(ref != LB_FLOW_NONE, "no room beside %u live flows", n_alive);
+	if (ref == LB_FLOW_NONE)
+		return;
+
+	flow->state = is_tcp ? NEW_TCP : NEW_UDP;
+	flow->seen_tick = m->now_ns / m->tick_ns;
+	flow->backend = backend;
+	flow->syn_seq = seq;
+	flow->by_syn = event == LB_FLOW_SYN;
+	m->inserted++;
+}
+
+static void
+touch_tcp(struct model *m, struct flow *flow, uint32_t ref)
+{
+	const uint32_t backend = xrand_below(&m->seed, 1u << LB_FLOW_BACKEND_BITS);
+	const uint32_t seq = (uint32_t)xrand(&m->seed);
+
+	switch (xrand_below(&m->seed, 8)) {
+	case 0:
+		lb_flow_touch(m->table, ref, LB_FLOW_CLOSE, m->now_ns);
+		flow->state = CLOSING_TCP;
+		break;
+	case 1:
+		lb_flow_restart(m->table, ref, backend, seq, m->now_ns);
+		flow->state = NEW_TCP;
+		flow->backend = backend;
+		flow->syn_seq = seq;
+		flow->by_syn = true;
+		break;
+	case 2:
+	case 3:
+	case 4:
+		lb_flow_touch(m->table, ref, LB_FLOW_SYN, m->now_ns);
+		break;
+	default:
+		lb_flow_touch(m->table, ref, LB_FLOW_SEGMENT, m->now_ns);
+		if (flow->state == NEW_TCP)
+			flow->state = OPEN_TCP;
+	}
+	flow->seen_tick = m->now_ns / m->tick_ns;
+}
+
+static void
+touch_flow(struct model *m, struct flow *flow, bool is_tcp, uint32_t ref)
+{
+	if (xrand_below(&m->seed, 4) == 0) {
+		flow->backend = xrand_below(&m->seed, 1u << LB_FLOW_BACKEND_BITS);
+		lb_flow_set_backend(m->table, ref, flow->backend);
+	} else if (is_tcp) {
+		touch_tcp(m, flow, ref);
+	} else {
+		lb_flow_touch(m->table, ref, LB_FLOW_DATAGRAM, m->now_ns);
+		flow->state = OPEN_UDP;
+		flow->seen_tick = m->now_ns / m->tick_ns;
+	}
+}
+
+static void
+check_stats(const struct model *m)
+{
+	struct lb_flow_table_stats stats;
+	uint32_t n_alive = 0;
+
+	for (size_t i = 0; i < N_FLOWS; i++)
+		n_alive += is_alive(m, &m->flows[i]) ? 1 : 0;
+	lb_flow_table_stats(m->table, &stats);
+	EXPECT(stats.inserted == m->inserted, "inserted");
+	EXPECT(stats.evicted == m->evicted, "evicted");
+	EXPECT(stats.refused == m->refused, "refused");
+	EXPECT(stats.live == stats.inserted - stats.expired - stats.evicted, "live");
+	EXPECT(stats.live >= n_alive && stats.live <= N_BUCKETS * N_WAYS, "live bounds");
+}
+
+static void
+test_table_agrees_with_a_plain_model(void **state)
+{
+	struct model *m = malloc(sizeof(*m));
+	uint64_t evicted = 0, refused = 0;
+
+	(void)state;
+	assert_non_null(m);
+	for (uint32_t round = 0; round < N_ROUNDS; round++) {
+		init_model(m, round);
+		for (uint32_t step = 0; step < N_STEPS; step++) {
+			const uint32_t i = xrand_below(&m->seed, N_FLOWS);
+			/* A flow keeps its protocol. */
+			const bool is_tcp = i % 3 != 0;
+			uint32_t ref;
+
+			if (xrand_below(&m->seed, 4) == 0)
+				let_time_pass(m);
+			ref = lb_flow_find(m->table, &m->flows[i].hash, m->now_ns);
+			check_flow(m, &m->flows[i]);
+			if (ref == LB_FLOW_NONE)
+				insert_flow(m, &m->flows[i], is_tcp);
+			else
+				touch_flow(m, &m->flows[i], is_tcp, ref);
+			for (size_t k = 0; k < N_FLOWS; k++)
+				check_flow(m, &m->flows[k]);
+			check_stats(m);
+		}
+		evicted += m->evicted;
+		refused += m->refused;
+		free(m->table);
+	}
+	EXPECT(evicted > 1000 && refused > 1000, "too tame: %u evicted, %u refused",
+		(unsigned int)evicted, (unsigned int)refused);
+	free(m);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table_agrees_with_a_plain_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef PLAIN_MAGLEV_H
+#define PLAIN_MAGLEV_H
+
+/**
+ * @file
+ * Twin of lb_maglev_fill(): the definition in lb_maglev.h, walked step by step.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "lb_maglev.h"
+
+#define PLAIN_MAGLEV_FREE 0xffffu
+
+/** Where a backend stands. */
+struct plain_maglev_walker {
+	uint32_t next; /* position in its permutation to try next */
+	uint32_t accumulator;
+};
+
+static inline void
+plain_maglev_rounds(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
+	uint16_t *slots, struct plain_maglev_walker *walkers)
+{
+	uint32_t weight_max = 0;
+	uint32_t n_free = n_slots;
+
+	for (size_t b = 0; b < n; b++)
+		weight_max = backends[b].weight > weight_max ? backends[b].weight : weight_max;
+
+	for (size_t b = 0; n_free > 0; b = b + 1 == n ? 0 : b + 1) {
+		const uint64_t offset = backends[b].offset, skip = backends[b].skip;
+		uint64_t slot;
+
+		walkers[b].accumulator += backends[b].weight;
+		if (walkers[b].accumulator < weight_max)
+			continue;
+		walkers[b].accumulator -= weight_max;
+		do
+			slot = (offset + walkers[b].next++ * skip) % n_slots;
+		while (slots[slot] != PLAIN_MAGLEV_FREE);
+		slots[slot] = (uint16_t)backends[b].index;
+		n_free--;
+	}
+}
+
+/** As lb_maglev_fill(), but an index is below 65535, and memory running out is fatal. */
+static inline void
+plain_maglev_fill(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
+	uint16_t *slots)
+{
+	struct plain_maglev_walker *walkers = calloc(n, sizeof(*walkers));
+
+	if (walkers == NULL)
+		abort();
+	for (uint32_t i = 0; i < n_slots; i++)
+		slots[i] = PLAIN_MAGLEV_FREE;
+	plain_maglev_rounds(backends, n, n_slots, slots, walkers);
+	free(walkers);
+}
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "expect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cfg_check.h"
+#include "cfg_yaml.h"
+
+#define HEAD "services:\n- name: w\n  address: 192.0.2.1\n  protocol: tcp\n  port: 1\n"
+
+/* What single bad values do not show; errors themselves are in test_cfg_yaml.c. */
+static const struct {
+	const char *what;
+	const char *text;
+	const char *messages;
+} good_files[] = {
+	{"weights that are all 0",
+		HEAD "  backends: [{name: a, address: 10.0.0.1, weight: 0}]\n",
+		"f:2:3: warning: all backends have weight 0, so the service has none to send "
+		"to; give one a weight from 1 to 65535\n"},
+	{"a share under one slot",
+		HEAD "  table: {size: 7}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 60}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 9}\n",
+		"f:9:5: warning: the weight 9 of 69 is a share of less than one of 7 slots (1 "
+		"such backend); expected a larger table or weight\n"},
+	{"a share of just one slot",
+		HEAD "  table: {size: 7}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 60}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 10}\n",
+		""},
+	{"weight 0 is no small share",
+		HEAD "  backends:\n  - {name: a, address: 10.0.0.1}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 0}\n",
+		""},
+	{"no backends", HEAD "  backends: []\n", ""},
+	{"as many backends as slots",
+		HEAD "  table: {size: 7}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1}\n  - {name: b, address: 10.0.0.1}\n"
+		     "  - {name: c, address: 10.0.0.1}\n  - {name: d, address: 10.0.0.1}\n"
+		     "  - {name: e, address: 10.0.0.1}\n  - {name: f, address: 10.0.0.1}\n"
+		     "  - {name: g, address: 10.0.0.1}\n",
+		""},
+	{"a size that is not prime is for others", HEAD "  table: {algorithm: ring, size: 8}\n",
+		""},
+	{"the largest size", HEAD "  table: {size: 16777213}\n", ""},
+	{"services that differ in one of the three",
+		HEAD "- {name: a, address: 192.0.2.1, protocol: udp, port: 1}\n"
+		     "- {name: b, address: 192.0.2.1, protocol: tcp, port: any}\n"
+		     "- {name: c, address: 192.0.2.1, protocol: any, port: 1}\n"
+		     "- {name: d, address: 192.0.2.0/31, protocol: tcp, port: 1}\n"
+		     "- {name: e, address: '::c000:201', protocol: tcp, port: 1}\n",
+		""},
+	{"one backend name in two services",
+		HEAD "  backends: [{name: a, address: 10.0.0.1}]\n"
+		     "- {name: x, address: 192.0.2.2, protocol: tcp, port: 1,\n"
+		     "   backends: [{name: a, address: 10.0.0.1}]}\n",
+		""},
+	{"l2 needs no address to send from",
+		"dataplane: {ports: [{name: p, device: d}]}\n" HEAD
+		"  forward: l2\n  backends: [{name: a, address: 10.0.0.1, "
+		"mac: '02:00:00:00:00:01'}]\n",
+		""},
+	{"any port's address will do",
+		"dataplane: {ports: [{name: p, device: d}, {name: q, device: e, "
+		"addresses: [192.0.2.1/24]}]}\n" HEAD
+		"  backends: [{name: a, address: 10.0.0.1}]\n",
+		""},
+	{"an mtu of 1280 is enough for IPv6, and 576 for IPv4",
+		"dataplane: {ports: [{name: p, device: d, addresses: ['2001:db8::1/64'], "
+		"mtu: 1280}, {name: q, device: e, addresses: [192.0.2.1], mtu: 576}]}\n",
+		""},
+	{"carry that no packet finds",
+		"services:\n- name: w\n  address: 192.0.2.1\n  protocol: any\n  port: 1\n"
+		"  carry: [gre]\n",
+		"f:6:10: warning: tunnels have no port, so carry needs 'port: any' to find "
+		"this service\n"},
+	{"gue and vxlan have a tunnel port, vxlan a vni",
+		HEAD "  forward: gue\n  tunnel_port: 6081\n"
+		     "- {name: x, address: 192.0.2.2, protocol: tcp, port: 1, forward: vxlan,\n"
+		     "   tunnel_port: 1, vni: 0}\n",
+		""},
+};
+
+static void
+test_what_is_right_and_what_is_warned_of(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(good_files) / sizeof(good_files[0]); i++) {
+		const char *text = good_files[i].text;
+		struct cfg_model model;
+		char *messages;
+		size_t n;
+		FILE *to = open_memstream(&messages, &n);
+		int ret;
+
+		assert_non_null(to);
+		ret = cfg_read_text_model("f", text, strlen(text), to, &model);
+		assert_int_equal(fclose(to), 0);
+		EXPECT(ret == 0, "%s: says %s", good_files[i].what, messages);
+		EXPECT(strcmp(messages, good_files[i].messages) == 0, "%s: says %s",
+			good_files[i].what, messages);
+		free(messages);
+		cfg_model_fini(&model);
+	}
+}
+
+static void
+test_one_backend_of_a_running_set(void **state)
+{
+	static const char text[] =
+		"dataplane: {ports: [{name: p, device: d, addresses: [192.0.2.1]}]}\n" HEAD;
+	static const struct {
+		const char *what;
+		struct cfg_backend backend;
+		const char *messages;
+	} rows[] = {
+		{"a backend that may stand there",
+			{.address = {{[10] = 0xff, 0xff, 10, 0, 0, 1}}}, ""},
+		{"a multicast address", {.address = {{0xff, 0x02, [15] = 1}}},
+			"f: address: expected a unicast address, found ff02::1\n"},
+		{"a family without a port", {.address = {{0x20, 0x01, [15] = 1}}},
+			"f: address: no port has an IPv6 address to send to 2001::1 from; add "
+			"one to dataplane.ports[].addresses\n"},
+		{"a MAC address for a tunnel",
+			{.address = {{[10] = 0xff, 0xff, 10, 0, 0, 1}}, .has_mac = true},
+			"f: mac is for forward l2 or vxlan, and this service has ipip; remove "
+			"it\n"},
+		{"a weight that no file could have",
+			{.address = {{[10] = 0xff, 0xff, 10, 0, 0, 1}}, .weight = 65536},
+			"f: weight: expected a whole number from 0 to 65535, found 65536\n"},
+	};
+	struct cfg_model model;
+
+	(void)state;
+	assert_int_equal(cfg_read_text_model("f", text, strlen(text), NULL, &model), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *messages;
+		size_t n;
+		FILE *to = open_memstream(&messages, &n);
+		struct cfg_errors errors = {.to = to, .file = "f"};
+		bool is_right;
+
+		assert_non_null(to);
+		is_right = cfg_check_backend(&model, &model.services[0], &rows[i].backend,
+			&errors);
+		assert_int_equal(fclose(to), 0);
+		EXPECT(is_right == (rows[i].messages[0] == '\0'), "%s", rows[i].what);
+		EXPECT(strcmp(messages, rows[i].messages) == 0, "%s: says %s", rows[i].what,
+			messages);
+		free(messages);
+	}
+	cfg_model_fini(&model);
+}
+
+/* 100,000 services: in the order of n squared this would take minutes. */
+static void
+test_many_services_are_checked_fast(void **state)
+{
+	const clock_t begin = clock();
+	struct cfg_model model;
+	char *text;
+	size_t n;
+	FILE *to = open_memstream(&text, &n);
+
+	(void)state;
+	assert_non_null(to);
+	(void)fputs("services:\n", to);
+	for (unsigned int i = 0; i < 100000; i++)
+		(void)fprintf(to, "- {name: s%u, address: 10.0.0.%u, protocol: %s, port: %u}\n",
+			i, i / 65535, (i & 1) == 0 ? "tcp" : "udp", i % 65535 + 1);
+	assert_int_equal(fclose(to), 0);
+	assert_int_equal(cfg_read_text_model("f", text, n, stderr, &model), 0);
+	assert_int_equal(model.n_services, 100000);
+	cfg_model_fini(&model);
+	free(text);
+	EXPECT(clock() - begin < 30 * CLOCKS_PER_SEC, "it took over 30 s");
+}
+
+/* So many times that the three meet in their small hash table. */
+static void
+test_services_that_differ_in_protocol_are_three(void **state)
+{
+	(void)state;
+	for (unsigned int port = 1; port <= 200; port++) {
+		struct cfg_model model;
+		char text[512];
+
+		(void)snprintf(text, sizeof(text),
+			"services:\n"
+			"- {name: a, address: 192.0.2.1, protocol: tcp, port: %u}\n"
+			"- {name: b, address: 192.0.2.1, protocol: udp, port: %u}\n"
+			"- {name: c, address: 192.0.2.1, protocol: any, port: %u}\n",
+			port, port, port);
+		assert_int_equal(cfg_read_text_model("f", text, strlen(text), stderr, &model),
+			0);
+		cfg_model_fini(&model);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_right_and_what_is_warned_of),
+		cmocka_unit_test(test_one_backend_of_a_running_set),
+		cmocka_unit_test(test_services_that_differ_in_protocol_are_three),
+		cmocka_unit_test(test_many_services_are_checked_fast),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

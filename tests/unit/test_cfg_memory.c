@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Each allocation of reading and of copying fails once; nothing leaks and nothing crashes.
+ * Linked with -Wl,--wrap for malloc, calloc, realloc and strdup.
+ */
+#include "expect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg_yaml.h"
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t n);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t n);
+char *__wrap_strdup(const char *text);
+
+static const char text[] =
+	"dataplane:\n  ports:\n"
+	"  - {name: wan, device: net_null0, addresses: [192.0.2.1/24]}\n"
+	"control: {socket: /run/s, metrics: '127.0.0.1:1'}\n"
+	"services:\n"
+	"- {name: web, address: 198.51.100.10, protocol: tcp, port: 443, backends: [\n"
+	"  {name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]}\n"
+	"- {name: api, address: 198.51.100.11, protocol: tcp, port: 443}\n";
+
+/* The allocation that fails, counted down; 0: none. */
+static unsigned int fail_at;
+
+static bool
+is_failing(void)
+{
+	return fail_at != 0 && --fail_at == 0;
+}
+
+void *
+__wrap_malloc(size_t n)
+{
+	return is_failing() ? NULL : __real_malloc(n);
+}
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	return is_failing() ? NULL : __real_calloc(n, size);
+}
+
+void *
+__wrap_realloc(void *old, size_t n)
+{
+	return is_failing() ? NULL : __real_realloc(old, n);
+}
+
+char *
+__wrap_strdup(const char *from)
+{
+	return is_failing() ? NULL : __real_strdup(from);
+}
+
+static void
+test_reading_survives_each_failure(void **state)
+{
+	unsigned int n = 0;
+	int ret;
+
+	(void)state;
+	do {
+		struct cfg_model model;
+
+		fail_at = ++n;
+		ret = cfg_read_text_model("f", text, strlen(text), NULL, &model);
+		if (fail_at == 0)
+			EXPECT(ret == -ENOMEM, "failure %u returns %d", n, ret);
+		if (ret == 0)
+			cfg_model_fini(&model);
+	} while (fail_at == 0);
+	fail_at = 0;
+	assert_int_equal(ret, 0);
+	EXPECT(n > 15, "only %u allocations were failed", n);
+}
+
+static void
+test_copying_survives_each_failure(void **state)
+{
+	struct cfg_model model;
+	unsigned int n = 0;
+	int ret;
+
+	(void)state;
+	assert_int_equal(cfg_read_text_model("f", text, strlen(text), NULL, &model), 0);
+	do {
+		struct cfg_model copy;
+
+		fail_at = ++n;
+		ret = cfg_model_copy(&model, &copy);
+		if (fail_at == 0)
+			EXPECT(ret == -ENOMEM, "failure %u returns %d", n, ret);
+		if (ret == 0)
+			cfg_model_fini(&copy);
+	} while (fail_at == 0);
+	fail_at = 0;
+	assert_int_equal(ret, 0);
+	EXPECT(n > 10, "only %u allocations were failed", n);
+	cfg_model_fini(&model);
+}
+
+static void
+test_adding_survives_each_failure(void **state)
+{
+	static char name[] = "b";
+	const struct cfg_backend backend = {.name = name};
+
+	(void)state;
+	for (unsigned int n = 1; n <= 3; n++) {
+		struct cfg_service service = {.backends = NULL};
+
+		fail_at = n;
+		assert_int_equal(cfg_add_backend(&service, &backend), n <= 2 ? -ENOMEM : 0);
+		assert_int_equal(service.n_backends, n <= 2 ? 0 : 1);
+		fail_at = 0;
+		if (n > 2)
+			cfg_remove_backend(&service, &service.backends[0]);
+		free(service.backends);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reading_survives_each_failure),
+		cmocka_unit_test(test_copying_survives_each_failure),
+		cmocka_unit_test(test_adding_survives_each_failure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

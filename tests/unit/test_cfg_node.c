@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "expect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg_node.h"
+
+/* One value, read from a list of one. */
+static struct cfg_node *
+parse(const char *text)
+{
+	struct cfg_errors errors = {.to = stderr, .file = "f"};
+	struct cfg_node *root = NULL;
+	const size_t n = strlen(text);
+	char *copy = malloc(n);
+
+	assert_non_null(copy);
+	memcpy(copy, text, n);
+	EXPECT(cfg_node_parse(copy, n, &errors, &root) == 0, "%s", text);
+	free(copy);
+	return root;
+}
+
+static void
+test_a_tree_knows_kinds_quotes_and_places(void **state)
+{
+	struct cfg_node *root = parse("a: [1, '2']\n\"b\":\n  c: x\nd:\n");
+	const struct cfg_node *a = cfg_node_get(root, "a");
+	const struct cfg_node *b = cfg_node_get(root, "b");
+	const struct cfg_node *d = cfg_node_get(root, "d");
+
+	(void)state;
+	assert_int_equal(root->kind, CFG_MAPPING);
+	assert_int_equal(a->kind, CFG_SEQUENCE);
+	assert_string_equal(a->first->text, "1");
+	assert_false(a->first->is_quoted);
+	assert_string_equal(a->first->next->text, "2");
+	assert_true(a->first->next->is_quoted);
+	assert_null(a->first->next->next);
+	assert_int_equal(a->first->next->pos.line, 1);
+	assert_int_equal(a->first->next->pos.column, 8);
+	assert_int_equal(b->kind, CFG_MAPPING);
+	assert_int_equal(b->key->pos.line, 2);
+	assert_int_equal(b->key->pos.column, 1);
+	assert_string_equal(cfg_node_get(b, "c")->text, "x");
+	assert_true(cfg_node_is_null(d));
+	assert_false(cfg_node_is_null(b));
+	assert_null(cfg_node_get(root, "e"));
+	assert_null(cfg_node_get(a, "1"));
+	cfg_node_free(root);
+	cfg_node_free(NULL);
+}
+
+static void
+test_columns_count_characters(void **state)
+{
+	struct cfg_node *root = parse("{\xc3\xa9: \xe2\x82\xac, b: c}");
+
+	(void)state;
+	assert_int_equal(cfg_node_get(root, "b")->pos.column, 11);
+	cfg_node_free(root);
+}
+
+static void
+test_a_file_without_a_document_has_no_root(void **state)
+{
+	static const char *const texts[] = {"", "\n", "# a comment\n", "\xef\xbb\xbf"};
+	struct cfg_errors errors = {.file = "f"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct cfg_node *root = (struct cfg_node *)&errors;
+
+		assert_int_equal(cfg_node_parse(texts[i], strlen(texts[i]), &errors, &root), 0);
+		assert_null(root);
+	}
+	assert_int_equal(errors.n_errors, 0);
+}
+
+static void
+test_32_levels_are_taken(void **state)
+{
+	char text[65];
+
+	(void)state;
+	memset(text, '[', 32);
+	memset(text + 32, ']', 32);
+	text[64] = '\0';
+	cfg_node_free(parse(text));
+}
+
+static void
+test_an_error_leaves_out_alone(void **state)
+{
+	struct cfg_errors errors = {.file = "f"};
+	struct cfg_node *root = (struct cfg_node *)&errors;
+
+	(void)state;
+	assert_int_equal(cfg_node_parse("a: [", 4, &errors, &root), -EINVAL);
+	assert_int_equal(cfg_node_parse("a: &b c", 7, &errors, &root), -EINVAL);
+	assert_ptr_equal(root, &errors);
+	assert_int_equal(errors.n_errors, 2);
+}
+
+static void
+test_a_stream_is_read_whole(void **state)
+{
+	struct cfg_errors errors = {.to = stderr, .file = "f"};
+	struct cfg_node *root;
+	FILE *stream = tmpfile();
+	unsigned int n = 0;
+
+	(void)state;
+	assert_non_null(stream);
+	for (unsigned int i = 0; i < 20000; i++)
+		(void)fprintf(stream, "- item %u\n", i);
+	rewind(stream);
+	assert_int_equal(cfg_node_read(stream, &errors, &root), 0);
+	(void)fclose(stream);
+	for (const struct cfg_node *item = root->first; item != NULL; item = item->next)
+		n++;
+	assert_int_equal(n, 20000);
+	cfg_node_free(root);
+}
+
+static void
+test_descriptions(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		const char *expected;
+	} rows[] = {
+		{"[]", 96, "a list"},
+		{"{}", 96, "a mapping"},
+		{"~", 96, "nothing"},
+		{"null", 96, "nothing"},
+		{"'null'", 96, "the value 'null'"},
+		{"''", 96, "the value ''"},
+		{"abc", 96, "the value 'abc'"},
+		{"\"a\\e\\n\\x9f\"", 96, "the value 'a\\x1b\\x0a\\xc2\\x9f'"},
+		{"abcdefghijklmnop", 21, "the value 'abcde...'"},
+		/* No half of a character where it is cut. */
+		{"abcd\xc3\xa9\xc3\xa9\xc3\xa9", 21, "the value 'abcd...'"},
+		{"abc", 10, "a value"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cfg_node *root = parse(rows[i].text);
+		char *out = malloc(rows[i].n);
+
+		assert_non_null(out);
+		assert_string_equal(cfg_node_describe(root, out, rows[i].n), rows[i].expected);
+		free(out);
+		cfg_node_free(root);
+	}
+}
+
+static void
+test_durations(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns; /* UINT64_MAX: refused */
+	} rows[] = {
+		{"0s", 0},
+		{"1ns", 1},
+		{"1us", 1000},
+		{"1ms", 1000000},
+		{"1s", 1000000000},
+		{"1m", 60000000000},
+		{"1h", 3600000000000},
+		{"1d", 86400000000000},
+		{"1.5s", 1500000000},
+		{"0.000000001s", 1},
+		{"1.0000000000000s", 1000000000},
+		{"0.1d", 8640000000000},
+		{"1.000000000000s", 1000000000},
+		{"'2s'", 2000000000},
+		{"0.5ns", UINT64_MAX},
+		{"0.0000000001s", UINT64_MAX},
+		{"1", UINT64_MAX},
+		{"s", UINT64_MAX},
+		{"1 s", UINT64_MAX},
+		{"1S", UINT64_MAX},
+		{"01s", UINT64_MAX},
+		{".5s", UINT64_MAX},
+		{"5.s", UINT64_MAX},
+		{"-1s", UINT64_MAX},
+		{"1e3s", UINT64_MAX},
+		{"1.5.5s", UINT64_MAX},
+		{"1sec", UINT64_MAX},
+		{"300000d", UINT64_MAX},
+		{"18446744073709551616ns", UINT64_MAX},
+		{"18446744073.709551616s", UINT64_MAX},
+		{"[]", UINT64_MAX},
+		{"~", UINT64_MAX},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cfg_errors errors = {.file = "f"};
+		struct cfg_node *root = parse(rows[i].text);
+		uint64_t ns = UINT64_MAX;
+		const bool is_read = cfg_read_duration(root, "x", 0, UINT64_MAX, &errors, &ns);
+
+		EXPECT(is_read == (rows[i].ns != UINT64_MAX), "%s", rows[i].text);
+		EXPECT(ns == rows[i].ns, "%s gives %llu", rows[i].text, (unsigned long long)ns);
+		assert_int_equal(errors.n_errors, is_read ? 0 : 1);
+		cfg_node_free(root);
+	}
+}
+
+static void
+test_durations_as_text(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} rows[] = {
+		{0, "0s"},
+		{1, "1ns"},
+		{1500000000, "1500ms"},
+		{90000000000, "90s"},
+		{604800000000000, "7d"},
+		{UINT64_MAX, "18446744073709551615ns"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[CFG_DURATION_TEXT_BYTES];
+
+		assert_string_equal(cfg_format_duration(rows[i].ns, text), rows[i].text);
+	}
+}
+
+static void
+test_decimals(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_right;
+		double value;
+	} rows[] = {
+		{"0", true, 0},
+		{"0.45", true, 0.45},
+		{"-2.5", true, -2.5},
+		{"+3", true, 3},
+		{"100", true, 100},
+		{"1e3", false, 0},
+		{".5", false, 0},
+		{"5.", false, 0},
+		{"05", false, 0},
+		{"0x1", false, 0},
+		{"nan", false, 0},
+		{"inf", false, 0},
+		{"", false, 0},
+		{"-", false, 0},
+		{"1.2.3", false, 0},
+		{"1 ", true, 1},
+		{"{}", false, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cfg_errors errors = {.file = "f"};
+		struct cfg_node *root;
+		double value = 0;
+		bool is_read;
+
+		root = parse(rows[i].text[0] == '\0' ? "''" : rows[i].text);
+		is_read = cfg_read_decimal(root, "x", &errors, &value);
+		EXPECT(is_read == rows[i].is_right, "'%s'", rows[i].text);
+		EXPECT(value >= rows[i].value && value <= rows[i].value, "'%s' gives %f",
+			rows[i].text, value);
+		cfg_node_free(root);
+	}
+}
+
+static void
+test_whole_numbers(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_right;
+	} rows[] = {
+		{"5", true}, {"10", true}, {"4", false}, {"11", false}, {"05", false},
+		{"", false}, {"5 ", false}, {"-5", false}, {"5a", false}, {"0", false},
+		{"18446744073709551621", false}, /* 5 more than 64 bits hold */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t value = 99;
+		const bool is_read = cfg_scan_u64(rows[i].text, 5, 10, &value);
+
+		EXPECT(is_read == rows[i].is_right, "'%s'", rows[i].text);
+		EXPECT(is_read || value == 99, "'%s' wrote", rows[i].text);
+	}
+}
+
+static void
+test_names(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_right;
+	} rows[] = {
+		{"web-1", true},
+		{"a b", true},
+		{"\xc3\xa9t\xc3\xa9", true},
+		{"\xc2\xa0", true},
+		{"-", true},
+		{"", false},
+		{"a/b", false},
+		{"a\tb", false},
+		{"\x7f", false},
+		{"\xc2\x80", false},
+		{"\xc2\x9f", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		EXPECT(cfg_is_name(rows[i].text) == rows[i].is_right, "'%s'", rows[i].text);
+}
+
+/* Each of the readers that are not shown by a configuration's own messages. */
+static void
+test_messages_of_readers(void **state)
+{
+	struct cfg_node *root = parse("{a: 1.2.3, b: x, c: [], d: '', unknown: 1, b: y}");
+	static const char *const keys[] = {"a", "b", "c", "d", NULL};
+	char *said;
+	size_t n;
+	FILE *to = open_memstream(&said, &n);
+	struct cfg_errors errors = {.to = to, .file = "f"};
+	const struct cfg_pos nowhere = {0};
+	struct lb_prefix prefix;
+	const char *text;
+	double value;
+
+	(void)state;
+	assert_non_null(to);
+	assert_true(cfg_node_check_keys(root, keys, &errors));
+	assert_false(cfg_node_check_keys(cfg_node_get(root, "c"), keys, &errors));
+	assert_false(cfg_read_decimal(cfg_node_get(root, "a"), "min", &errors, &value));
+	assert_false(cfg_read_prefix(cfg_node_get(root, "b"), "net", &errors, &prefix));
+	assert_false(cfg_read_text(cfg_node_get(root, "d"), "text", &errors, &text));
+	cfg_error(&errors, nowhere, "all of %s", "it");
+	cfg_warning(&errors, root->pos, "small");
+	cfg_error_memory(&errors);
+	assert_int_equal(fclose(to), 0);
+	assert_string_equal(said,
+		"f:1:32: unknown key 'unknown'; the keys here are a, b, c and d\n"
+		"f:1:44: the key 'b' is given twice, first on line 1; remove one of them\n"
+		"f:1:21: expected a mapping with the keys a, b, c and d, found a list\n"
+		"f:1:5: min: expected a decimal number such as 0.5, found the value '1.2.3'\n"
+		"f:1:15: net: expected an IP address or prefix such as 192.0.2.1, "
+		"192.0.2.0/28 or 2001:db8::/64, found the value 'x'\n"
+		"f:1:28: text: expected a text that is not empty, found the value ''\n"
+		"f: all of it\n"
+		"f:1:1: warning: small\n"
+		"f: not enough memory to read it\n");
+	assert_int_equal(errors.n_errors, 8);
+	assert_int_equal(errors.n_warnings, 1);
+	assert_true(errors.no_memory);
+	free(said);
+	cfg_node_free(root);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_tree_knows_kinds_quotes_and_places),
+		cmocka_unit_test(test_columns_count_characters),
+		cmocka_unit_test(test_a_file_without_a_document_has_no_root),
+		cmocka_unit_test(test_32_levels_are_taken),
+		cmocka_unit_test(test_an_error_leaves_out_alone),
+		cmocka_unit_test(test_a_stream_is_read_whole),
+		cmocka_unit_test(test_descriptions),
+		cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_durations_as_text),
+		cmocka_unit_test(test_decimals),
+		cmocka_unit_test(test_whole_numbers),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_messages_of_readers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

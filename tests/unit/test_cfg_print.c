@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "expect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg_print.h"
+#include "cfg_yaml.h"
+#include "xrand.h"
+
+/* Names that YAML, or some reader of it, could take for something else. */
+static const char *const odd_names[] = {"true", "No", "~", "null", "1", "0x10", "1e3", "1:30",
+	".inf", "- a", "-", "--- a", "? a", ": a", "a: b", "a #b", "#a", "&a", "*a", "!a", "|",
+	">", "'", "\"", "\\", "\\n", "a\\", "{a}", "[a]", "a,b", "%a", "@a", "`a", "=", "<<",
+	" a", "a ", "  ", "\xc3\xa9", "\xe6\x97\xa5\xe6\x9c\xac", "\xf0\x9f\x98\x80",
+	"\xc2\xa0", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf", "\xef\xbf\xbe",
+	"\xef\xbf\xbf", "a\"b'c\\d: e", "y", "2001-12-14", "web-1", "a.b_c-d", "..."};
+
+/* Texts that are no names: a device may hold any character. */
+static const char *const odd_texts[] = {"a\nb", "\t", "\x01", "\x1b[0m", "\x7f", "a/b",
+	"\xc2\x85", "\xc2\x80", "net_pcap0,iface=eth0", "0000:3b:00.0", "\r\n"};
+
+static char *
+print_model(const struct cfg_model *model)
+{
+	char *text;
+	size_t n;
+	FILE *to = open_memstream(&text, &n);
+
+	assert_non_null(to);
+	assert_int_equal(cfg_print(model, to), 0);
+	assert_int_equal(fclose(to), 0);
+	return text;
+}
+
+static void
+expect_identity(const struct cfg_model *model)
+{
+	struct cfg_model again;
+	char *text = print_model(model);
+	char *twice;
+
+	EXPECT(cfg_read_text_model("printed", text, strlen(text), NULL, &again) == 0, "%s",
+		text);
+	EXPECT(cfg_model_equal(model, &again), "%s", text);
+	twice = print_model(&again);
+	assert_string_equal(text, twice);
+	free(twice);
+	free(text);
+	cfg_model_fini(&again);
+}
+
+static void
+test_every_key_is_printed(void **state)
+{
+	static const char text[] =
+		"dataplane:\n"
+		"  workers: 2\n"
+		"  kernel: none\n"
+		"  idle: adaptive\n"
+		"  flow_entries: 7\n"
+		"  flow_timeout: {tcp_syn: 1ms, tcp: 7d, tcp_closing: 90s, udp: 1m}\n"
+		"  ports:\n"
+		"    - name: wan\n"
+		"      device: \"a,b=c\"\n"
+		"      addresses: [192.0.2.1/24, \"2001:db8::1/64\"]\n"
+		"      next_hop: \"02:00:00:00:00:fe\"\n"
+		"      mtu: 1280\n"
+		"    - name: lan\n"
+		"      device: d1\n"
+		"      addresses: []\n"
+		"      mtu: 9000\n"
+		"control:\n"
+		"  socket: \"/run/s\"\n"
+		"  metrics: off\n"
+		"services:\n"
+		"  - name: w\n"
+		"    address: \"2001:db8::/32\"\n"
+		"    protocol: udp\n"
+		"    port: 65535\n"
+		"    table: {algorithm: ring, size: 16}\n"
+		"    affinity: source-ip-port\n"
+		"    forward: vxlan\n"
+		"    tunnel_port: 5\n"
+		"    vni: 6\n"
+		"    backends:\n"
+		"      - {name: a, address: 10.0.0.1, weight: 7, state: down, mac: "
+		"\"02:00:00:00:00:01\"}\n"
+		"      - {name: \"no\", address: \"2001:db8::2\", weight: 0, state: up}\n"
+		"  - name: t\n"
+		"    address: 192.0.2.1\n"
+		"    protocol: any\n"
+		"    port: any\n"
+		"    table: {algorithm: maglev, size: 65537}\n"
+		"    affinity: 5-tuple\n"
+		"    forward: ipip\n"
+		"    carry: [ipip, gre]\n"
+		"    backends: []\n"
+		"hash_seed: 18446744073709551615\n";
+	struct cfg_model model;
+	char *printed;
+
+	(void)state;
+	assert_int_equal(cfg_read_text_model("f", text, strlen(text), NULL, &model), 0);
+	printed = print_model(&model);
+	assert_string_equal(printed, text);
+	free(printed);
+	cfg_model_fini(&model);
+}
+
+static void
+test_an_empty_model_is_printed(void **state)
+{
+	struct cfg_model model;
+
+	(void)state;
+	cfg_model_init(&model);
+	expect_identity(&model);
+}
+
+static const char *
+pick(uint64_t *seed, const char *const *texts, size_t n)
+{
+	return texts[xrand_below(seed, (uint32_t)n)];
+}
+
+/* An odd name with a number after it where it is not the first, so that all differ. */
+static char *
+make_name(uint64_t *seed, size_t i)
+{
+	const char *odd = pick(seed, odd_names, sizeof(odd_names) / sizeof(odd_names[0]));
+	char *name = NULL;
+
+	assert_true(
+		(i == 0 ? asprintf(&name, "%s", odd) : asprintf(&name, "%s#%zu", odd, i)) > 0);
+	return name;
+}
+
+static struct lb_addr
+make_address(uint64_t *seed)
+{
+	struct lb_addr addr = {{0x20, 0x01}};
+	const bool is_v4 = xrand_below(seed, 2) == 0;
+	const uint8_t v4[4] = {10, (uint8_t)xrand(seed), (uint8_t)xrand(seed), 1};
+
+	if (is_v4)
+		return lb_addr_from_v4(v4);
+	for (size_t i = 2; i < sizeof(addr.bytes); i++)
+		addr.bytes[i] = xrand_below(seed, 2) == 0 ? 0 : (uint8_t)xrand(seed);
+	return addr;
+}
+
+static struct lb_prefix
+make_prefix(uint64_t *seed)
+{
+	struct lb_prefix prefix = {.addr = make_address(seed)};
+
+	prefix.n_bits = (uint8_t)(lb_addr_is_v4(&prefix.addr) ? 96 + xrand_below(seed, 33)
+							      : xrand_below(seed, 129));
+	return prefix;
+}
+
+static void
+make_service(uint64_t *seed, size_t i, struct cfg_service *out)
+{
+	static const uint32_t sizes[] = {7, 251, 65537, 16777213};
+
+	out->name = make_name(seed, i);
+	out->address = make_prefix(seed);
+	out->address.addr = lb_addr_mask(&out->address.addr, out->address.n_bits);
+	out->protocol = (enum cfg_protocol)xrand_below(seed, CFG_N_PROTOCOLS);
+	out->port = (uint16_t)(i + 1); /* differs, so that no two services are one */
+	out->algorithm = (enum cfg_algorithm)xrand_below(seed, CFG_N_ALGORITHMS);
+	out->n_slots = sizes[xrand_below(seed, 4)];
+	out->affinity = (enum cfg_affinity)xrand_below(seed, CFG_N_AFFINITIES);
+	out->forward = (enum cfg_forward)xrand_below(seed, CFG_N_FORWARDS);
+	if (out->forward == CFG_FORWARD_GUE || out->forward == CFG_FORWARD_VXLAN)
+		out->tunnel_port = (uint16_t)xrand(seed);
+	if (out->forward == CFG_FORWARD_VXLAN)
+		out->vni = xrand_below(seed, 1 << 24);
+	if (out->protocol == CFG_PROTOCOL_ANY)
+		out->carry = (uint8_t)xrand_below(seed, 8);
+	out->n_backends = xrand_below(seed, 7);
+	out->backends = calloc(7, sizeof(*out->backends));
+	assert_non_null(out->backends);
+	for (size_t k = 0; k < out->n_backends; k++) {
+		struct cfg_backend *backend = &out->backends[k];
+
+		backend->name = make_name(seed, k);
+		backend->address = make_address(seed);
+		backend->weight = xrand_below(seed, 65536);
+		backend->state = (enum cfg_state)xrand_below(seed, CFG_N_STATES);
+		if (out->forward == CFG_FORWARD_L2 || out->forward == CFG_FORWARD_VXLAN)
+			backend->has_mac = xrand_below(seed, 2) == 0;
+		for (size_t j = 0; backend->has_mac && j < 6; j++)
+			backend->mac.bytes[j] = (uint8_t)xrand(seed);
+	}
+}
+
+static void
+make_port(uint64_t *seed, size_t i, struct cfg_port *out)
+{
+	static const uint8_t v4[4] = {192, 0, 2, 1};
+	static const struct lb_addr v6 = {{0x20, 0x01, 0x0d, 0xb8, [15] = 1}};
+
+	out->name = make_name(seed, i);
+	out->device = strdup(
+		xrand_below(seed, 2) == 0
+			? pick(seed, odd_texts, sizeof(odd_texts) / sizeof(odd_texts[0]))
+			: pick(seed, odd_names, sizeof(odd_names) / sizeof(odd_names[0])));
+	assert_non_null(out->device);
+	out->addresses = calloc(3, sizeof(*out->addresses));
+	assert_non_null(out->addresses);
+	out->n_addresses = 3;
+	out->addresses[0] = (struct lb_prefix){lb_addr_from_v4(v4), 120};
+	out->addresses[1] = (struct lb_prefix){v6, 64};
+	out->addresses[2] = make_prefix(seed);
+	out->mtu = (uint16_t)(1280 + xrand_below(seed, 9216 - 1280 + 1));
+	out->has_next_hop = xrand_below(seed, 2) == 0;
+	for (size_t j = 0; out->has_next_hop && j < 6; j++)
+		out->next_hop.bytes[j] = (uint8_t)xrand(seed);
+}
+
+static void
+make_model(uint64_t *seed, struct cfg_model *out)
+{
+	cfg_model_init(out);
+	out->hash_seed = xrand(seed);
+	out->dataplane.workers = xrand_below(seed, 129);
+	out->dataplane.kernel = (enum cfg_kernel)xrand_below(seed, CFG_N_KERNELS);
+	out->dataplane.idle = (enum cfg_idle)xrand_below(seed, CFG_N_IDLES);
+	out->dataplane.flow_entries = 1 + xrand_below(seed, 1u << 30);
+	out->dataplane.tcp_syn_ns = 1000000 + xrand(seed) % 604799999000000;
+	out->dataplane.udp_ns = 1000000ull * (1 + xrand_below(seed, 604800000));
+	assert_int_equal(cfg_model_set_text(&out->control_socket,
+				 pick(seed, odd_texts,
+					 sizeof(odd_texts) / sizeof(odd_texts[0]))),
+		0);
+	if (xrand_below(seed, 2) == 0)
+		assert_int_equal(cfg_model_set_text(&out->control_metrics, NULL), 0);
+	out->dataplane.ports = calloc(3, sizeof(*out->dataplane.ports));
+	assert_non_null(out->dataplane.ports);
+	out->dataplane.n_ports = xrand_below(seed, 4);
+	for (size_t i = 0; i < out->dataplane.n_ports; i++)
+		make_port(seed, i, &out->dataplane.ports[i]);
+	out->services = calloc(4, sizeof(*out->services));
+	assert_non_null(out->services);
+	out->n_services = xrand_below(seed, 5);
+	for (size_t i = 0; i < out->n_services; i++)
+		make_service(seed, i, &out->services[i]);
+}
+
+static void
+test_printed_and_read_again_is_equal(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 2000; i++) {
+		uint64_t seed = i;
+		struct cfg_model model;
+
+		make_model(&seed, &model);
+		expect_identity(&model);
+		cfg_model_fini(&model);
+	}
+}
+
+static void
+test_every_odd_name_stays_itself(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd_names) / sizeof(odd_names[0]); i++) {
+		struct cfg_model model;
+
+		cfg_model_init(&model);
+		model.services = calloc(1, sizeof(*model.services));
+		assert_non_null(model.services);
+		model.n_services = 1;
+		model.services[0].name = strdup(odd_names[i]);
+		model.services[0].n_slots = 7;
+		expect_identity(&model);
+		cfg_model_fini(&model);
+	}
+}
+
+static void
+test_a_full_disk_is_told(void **state)
+{
+	struct cfg_model model;
+	FILE *to = fopen("/dev/full", "w");
+
+	(void)state;
+	if (to == NULL)
+		skip();
+	cfg_model_init(&model);
+	assert_int_equal(cfg_print(&model, to), -EIO);
+	(void)fclose(to);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_key_is_printed),
+		cmocka_unit_test(test_an_empty_model_is_printed),
+		cmocka_unit_test(test_printed_and_read_again_is_equal),
+		cmocka_unit_test(test_every_odd_name_stays_itself),
+		cmocka_unit_test(test_a_full_disk_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "expect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg_yaml.h"
+
+#define BYTES(text) text, sizeof(text) - 1
+
+static const struct {
+	const char *what;
+	const char *text;
+	size_t n_bytes;
+	const char *messages;
+} bad_files[] = {
+	{"a number with letters after it",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: 80abc}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found the value "
+		"'80abc'\n"},
+	{"a number with a fraction",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: 80.5}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found the value "
+		"'80.5'\n"},
+	{"a number with a leading zero",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 0800\n"),
+		"f:5:9: port: expected any or a whole number from 1 to 65535, found the value "
+		"'0800'\n"},
+	{"a number with an exponent",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: 1e3}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found the value "
+		"'1e3'\n"},
+	{"a port over 65535",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 70000\n"),
+		"f:5:9: port: expected any or a whole number from 1 to 65535, found the value "
+		"'70000'\n"},
+	{"a port of 0",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 0\n"),
+		"f:5:9: port: expected any or a whole number from 1 to 65535, found the value "
+		"'0'\n"},
+	{"a number with a sign",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: +5}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found the value "
+		"'+5'\n"},
+	{"a negative number",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: -5}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found the value "
+		"'-5'\n"},
+	{"a hexadecimal number",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: 0x50}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found the value "
+		"'0x50'\n"},
+	{"a number over 64 bits", BYTES("hash_seed: 18446744073709551616\n"),
+		"f:1:12: hash_seed: expected a whole number from 0 to 18446744073709551615, "
+		"found the value '18446744073709551616'\n"},
+	{"a number far over 64 bits", BYTES("hash_seed: 99999999999999999999999\n"),
+		"f:1:12: hash_seed: expected a whole number from 0 to 18446744073709551615, "
+		"found the value '99999999999999999999999'\n"},
+	{"a weight over its range",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: 65536}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found the value "
+		"'65536'\n"},
+	{"a number with spaces in quotes",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: ' 5'}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found the value ' "
+		"5'\n"},
+	{"a value left empty",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: }\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found nothing\n"},
+	{"a list for a number",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: [1]}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found a list\n"},
+	{"a mapping for a number",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: {a: 1}}\n"),
+		"f:7:42: weight: expected a whole number from 0 to 65535, found a mapping\n"},
+	{"an address with a leading zero",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.010}\n"),
+		"f:7:24: address: expected an IP address such as 192.0.2.1 or 2001:db8::1, "
+		"found the value '10.0.0.010'\n"},
+	{"a prefix for a backend's address",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.0/24}\n"),
+		"f:7:24: address: expected an address without a prefix length such as "
+		"192.0.2.1 or 2001:db8::1, found the value '10.0.0.0/24'\n"},
+	{"a host name for an address",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: example.org}\n"),
+		"f:7:24: address: expected an IP address such as 192.0.2.1 or 2001:db8::1, "
+		"found the value 'example.org'\n"},
+	{"a multicast backend",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 224.0.0.1}\n"),
+		"f:7:24: address: expected a unicast address, found 224.0.0.1\n"},
+	{"a multicast backend of IPv6",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 'ff02::1'}\n"),
+		"f:7:24: address: expected a unicast address, found ff02::1\n"},
+	{"the unspecified address",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 0.0.0.0}\n"),
+		"f:7:24: address: expected a unicast address, found 0.0.0.0\n"},
+	{"an IPv4-mapped address",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: '::ffff:10.0.0.1'}\n"),
+		"f:7:24: address: expected an IP address such as 192.0.2.1 or 2001:db8::1, "
+		"found the value '::ffff:10.0.0.1'\n"},
+	{"host bits",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10/24\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"),
+		"f:3:12: address: 198.51.100.10/24 has bits set after its prefix length; "
+		"expected 198.51.100.0/24\n"},
+	{"host bits of IPv6",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: \"2001:db8::1/32\"\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"),
+		"f:3:12: address: 2001:db8::1/32 has bits set after its prefix length; "
+		"expected 2001:db8::/32\n"},
+	{"a prefix too long",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.0/33\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"),
+		"f:3:12: address: expected an IP address or prefix such as 192.0.2.1, "
+		"192.0.2.0/28 or 2001:db8::/64, found the value '198.51.100.0/33'\n"},
+	{"an unknown protocol",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tpc\n"
+		      "  port: 443\n"),
+		"f:4:13: protocol: expected tcp, udp or any, found the value 'tpc'; did you "
+		"mean tcp?\n"},
+	{"a protocol in capitals",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: TCP\n"
+		      "  port: 443\n"),
+		"f:4:13: protocol: expected tcp, udp or any, found the value 'TCP'; did you "
+		"mean tcp?\n"},
+	{"a protocol that is like none",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: sctp\n"
+		      "  port: 443\n"),
+		"f:4:13: protocol: expected tcp, udp or any, found the value 'sctp'\n"},
+	{"an unknown algorithm",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {algorithm: jump}\n"),
+		"f:6:22: algorithm: expected maglev, ring or rendezvous, found the value "
+		"'jump'\n"},
+	{"an algorithm nearly right",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {algorithm: maglve}\n"),
+		"f:6:22: algorithm: expected maglev, ring or rendezvous, found the value "
+		"'maglve'; did you mean maglev?\n"},
+	{"a size that is not prime",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {size: 65536}\n"),
+		"f:6:17: size: maglev needs a prime number, and 65536 is none; the nearest "
+		"above is 65537\n"},
+	{"a size that is not prime, the one above far off",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {size: 1000000}\n"),
+		"f:6:17: size: maglev needs a prime number, and 1000000 is none; the nearest "
+		"above is 1000003\n"},
+	{"a size too small",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {size: 6}\n"),
+		"f:6:17: size: expected a whole number from 7 to 16777213, found the value "
+		"'6'\n"},
+	{"a size too large",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {size: 16777214}\n"),
+		"f:6:17: size: expected a whole number from 7 to 16777213, found the value "
+		"'16777214'\n"},
+	{"a table that is a word",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: maglev\n"),
+		"f:6:10: expected a mapping with the keys algorithm and size, found the value "
+		"'maglev'\n"},
+	{"an unknown forward mode",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  forward: nat\n"),
+		"f:6:12: forward: expected l2, ipip, gre, gue or vxlan, found the value "
+		"'nat'\n"},
+	{"an unknown affinity",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  affinity: source_ip\n"),
+		"f:6:13: affinity: expected 5-tuple, source-ip or source-ip-port, found the "
+		"value 'source_ip'; did you mean source-ip?\n"},
+	{"an unknown state",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, state: draining}\n"),
+		"f:7:41: state: expected up, drain or down, found the value 'draining'\n"},
+	{"an unknown key like another",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, wieght: 5}\n"),
+		"f:7:34: unknown key 'wieght'; did you mean 'weight'?\n"},
+	{"an unknown key like none",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, colour: red}\n"),
+		"f:7:34: unknown key 'colour'; the keys here are name, address, weight, state "
+		"and mac\n"},
+	{"an unknown key at the top", BYTES("servcies: []\n"),
+		"f:1:1: unknown key 'servcies'; did you mean 'services'?\n"},
+	{"a key in capitals", BYTES("Services: []\n"),
+		"f:1:1: unknown key 'Services'; did you mean 'services'?\n"},
+	{"a key twice",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: 1, weight: 2}\n"),
+		"f:7:45: the key 'weight' is given twice, first on line 7; remove one of "
+		"them\n"},
+	{"a section twice",
+		BYTES("services: []\n"
+		      "services: []\n"),
+		"f:2:1: the key 'services' is given twice, first on line 1; remove one of "
+		"them\n"},
+	{"a backend without name and address",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {weight: 5}\n"),
+		"f:7:5: this backend has no key 'name', which it needs\n"
+		"f:7:5: this backend has no key 'address', which it needs\n"},
+	{"a service without anything",
+		BYTES("services:\n"
+		      "- {}\n"),
+		"f:2:3: this service has no key 'name', which it needs\n"
+		"f:2:3: this service has no key 'address', which it needs\n"
+		"f:2:3: this service has no key 'protocol', which it needs\n"
+		"f:2:3: this service has no key 'port', which it needs\n"},
+	{"a service that is a word",
+		BYTES("services:\n"
+		      "- web\n"),
+		"f:2:3: expected a mapping with the keys name, address, protocol, port, table, "
+		"affinity, forward, tunnel_port, vni, carry and backends, found the value "
+		"'web'\n"},
+	{"services that are a mapping", BYTES("services: {web: 1}\n"),
+		"f:1:11: services: expected a list, found a mapping\n"},
+	{"backends that are a word",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends: none\n"),
+		"f:6:13: backends: expected a list, found the value 'none'\n"},
+	{"a port without name and device",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - {}\n"),
+		"f:3:5: this port has no key 'name', which it needs\n"
+		"f:3:5: this port has no key 'device', which it needs\n"},
+	{"an empty device",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - {name: wan, device: ''}\n"),
+		"f:3:25: device: expected a text that is not empty, found the value ''\n"},
+	{"an empty name",
+		BYTES("services:\n"
+		      "- name: ''\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"),
+		"f:2:9: name: expected a name of 1 to 255 bytes without '/' and control "
+		"characters, found the value ''\n"},
+	{"a null name",
+		BYTES("services:\n"
+		      "- name: ~\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"),
+		"f:2:9: name: expected a name of 1 to 255 bytes without '/' and control "
+		"characters, found nothing\n"},
+	{"a name with a slash",
+		BYTES("services:\n"
+		      "- name: web/1\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"),
+		"f:2:9: name: expected a name of 1 to 255 bytes without '/' and control "
+		"characters, found the value 'web/1'\n"},
+	{"a name with a control character",
+		BYTES("services:\n"
+		      "- name: \"web\\e[1m\"\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"),
+		"f:2:9: name: expected a name of 1 to 255 bytes without '/' and control "
+		"characters, found the value 'web\\x1b[1m'\n"},
+	{"a name with a second kind of control character",
+		BYTES("services:\n"
+		      "- name: \"web\\x9b1m\"\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"),
+		"f:2:9: name: expected a name of 1 to 255 bytes without '/' and control "
+		"characters, found the value 'web\\xc2\\x9b1m'\n"},
+	{"two services of one name",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 80\n"),
+		"f:6:9: the name 'web' is taken by another service, on line 2; give each its "
+		"own\n"},
+	{"two services of one address, protocol and port",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "- name: api\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"),
+		"f:7:12: address 198.51.100.10, protocol tcp and port 443 are those of service "
+		"'web', on line 2; one of the three has to differ\n"},
+	{"two backends of one name",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1}\n"
+		      "  - {name: a, address: 10.0.0.2}\n"),
+		"f:8:12: the name 'a' is taken by another backend of the service, on line 7; "
+		"give each its own\n"},
+	{"two ports of one name",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - {name: wan, device: d0}\n"
+		      "  - {name: wan, device: d1}\n"),
+		"f:4:12: the name 'wan' is taken by another port, on line 3; give each its "
+		"own\n"},
+	{"more backends than slots",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {size: 7}\n"
+		      "  backends:\n"
+		      "  - {name: b1, address: 10.0.0.1}\n"
+		      "  - {name: b2, address: 10.0.0.2}\n"
+		      "  - {name: b3, address: 10.0.0.3}\n"
+		      "  - {name: b4, address: 10.0.0.4}\n"
+		      "  - {name: b5, address: 10.0.0.5}\n"
+		      "  - {name: b6, address: 10.0.0.6}\n"
+		      "  - {name: b7, address: 10.0.0.7}\n"
+		      "  - {name: b8, address: 10.0.0.8}\n"),
+		"f:6:17: size: 8 backends do not fit into 7 slots; expected at least as many "
+		"slots as backends\n"},
+	{"an mtu too small for IPv6",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "    addresses: ['2001:db8::1/64']\n"
+		      "    mtu: 1000\n"),
+		"f:6:10: mtu: expected at least 1280, as the port has an IPv6 address, found "
+		"1000\n"},
+	{"an mtu too small",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "    mtu: 575\n"),
+		"f:5:10: mtu: expected a whole number from 576 to 9216, found the value "
+		"'575'\n"},
+	{"an mtu too large",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "    mtu: 9217\n"),
+		"f:5:10: mtu: expected a whole number from 576 to 9216, found the value "
+		"'9217'\n"},
+	{"a port's address that is multicast",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "    addresses: [224.0.0.1/24]\n"),
+		"f:5:17: addresses: expected a unicast address of the balancer's own such as "
+		"192.0.2.1/24, found the value '224.0.0.1/24'\n"},
+	{"addresses that are no list",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "    addresses: 192.0.2.1/24\n"),
+		"f:5:16: addresses: expected a list, found the value '192.0.2.1/24'\n"},
+	{"a next hop that is an IP address",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "    next_hop: 192.0.2.254\n"),
+		"f:5:15: next_hop: expected a MAC address such as 02:00:00:00:00:fe, found the "
+		"value '192.0.2.254'\n"},
+	{"no port to send IPv6 from",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "    addresses: [192.0.2.1/24]\n"
+		      "services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: '2001:db8::1'}\n"),
+		"f:12:24: address: no port has an IPv6 address to send to 2001:db8::1 from; "
+		"add one to dataplane.ports[].addresses\n"},
+	{"no port to send IPv4 from",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1}\n"),
+		"f:11:24: address: no port has an IPv4 address to send to 10.0.0.1 from; add "
+		"one to dataplane.ports[].addresses\n"},
+	{"a MAC address for a tunnel",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, mac: '02:00:00:00:00:01'}\n"),
+		"f:7:39: mac is for forward l2 or vxlan, and this service has ipip; remove "
+		"it\n"},
+	{"a MAC address with dashes",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, mac: 02-00-00-00-00-01}\n"),
+		"f:7:39: mac: expected a MAC address such as 02:00:00:00:00:fe, found the "
+		"value '02-00-00-00-00-01'\n"},
+	{"a tunnel port without a tunnel that has one",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  tunnel_port: 6080\n"),
+		"f:6:16: tunnel_port is for forward gue or vxlan, and this service has ipip; "
+		"remove it\n"},
+	{"a tunnel port of 0",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  forward: gue\n"
+		      "  tunnel_port: 0\n"),
+		"f:7:16: tunnel_port: expected a whole number from 1 to 65535, found the value "
+		"'0'\n"},
+	{"a vni for gue",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  forward: gue\n"
+		      "  vni: 0\n"),
+		"f:7:8: vni is for forward vxlan, and this service has gue; remove it\n"},
+	{"a vni over 24 bits",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  forward: vxlan\n"
+		      "  vni: 16777216\n"),
+		"f:7:8: vni: expected a whole number from 0 to 16777215, found the value "
+		"'16777216'\n"},
+	{"carry with tcp",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  carry: [ipip]\n"),
+		"f:6:10: carry is for protocol any, and this service has tcp; remove it\n"},
+	{"an unknown tunnel to carry",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: any\n"
+		      "  port: any\n"
+		      "  carry: [gree, 5]\n"),
+		"f:6:11: carry: expected ipip, ipv6 or gre, found the value 'gree'; did you "
+		"mean gre?\n"
+		"f:6:17: carry: expected ipip, ipv6 or gre, found the value '5'\n"},
+	{"a tunnel twice",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: any\n"
+		      "  port: any\n"
+		      "  carry: [ipip, 4]\n"),
+		"f:6:17: carry: '4' is there already; remove one of them\n"},
+	{"a time without a unit", BYTES("dataplane: {flow_timeout: {udp: 60}}\n"),
+		"f:1:33: udp: expected a time with its unit (ns, us, ms, s, m, h or d) from "
+		"1ms to 7d, such as 30s, found the value '60'\n"},
+	{"a time too short", BYTES("dataplane: {flow_timeout: {udp: 999us}}\n"),
+		"f:1:33: udp: expected a time with its unit (ns, us, ms, s, m, h or d) from "
+		"1ms to 7d, such as 30s, found the value '999us'\n"},
+	{"a time too long", BYTES("dataplane: {flow_timeout: {udp: 8d}}\n"),
+		"f:1:33: udp: expected a time with its unit (ns, us, ms, s, m, h or d) from "
+		"1ms to 7d, such as 30s, found the value '8d'\n"},
+	{"a time over 64 bits", BYTES("dataplane: {flow_timeout: {udp: 99999999999999d}}\n"),
+		"f:1:33: udp: expected a time with its unit (ns, us, ms, s, m, h or d) from "
+		"1ms to 7d, such as 30s, found the value '99999999999999d'\n"},
+	{"a time finer than a nanosecond",
+		BYTES("dataplane: {flow_timeout: {tcp: 1.0000000001s}}\n"),
+		"f:1:33: tcp: expected a time with its unit (ns, us, ms, s, m, h or d) from "
+		"1ms to 7d, such as 30s, found the value '1.0000000001s'\n"},
+	{"a time of two parts", BYTES("dataplane: {flow_timeout: {tcp: 1m30s}}\n"),
+		"f:1:33: tcp: expected a time with its unit (ns, us, ms, s, m, h or d) from "
+		"1ms to 7d, such as 30s, found the value '1m30s'\n"},
+	{"no workers", BYTES("dataplane: {workers: 0}\n"),
+		"f:1:22: workers: expected auto or a whole number from 1 to 128, found the "
+		"value '0'\n"},
+	{"too many workers", BYTES("dataplane: {workers: 129}\n"),
+		"f:1:22: workers: expected auto or a whole number from 1 to 128, found the "
+		"value '129'\n"},
+	{"no flow entries", BYTES("dataplane: {flow_entries: 0}\n"),
+		"f:1:27: flow_entries: expected a whole number from 1 to 1073741824, found the "
+		"value '0'\n"},
+	{"too many flow entries", BYTES("dataplane: {flow_entries: 1073741825}\n"),
+		"f:1:27: flow_entries: expected a whole number from 1 to 1073741824, found the "
+		"value '1073741825'\n"},
+	{"an unknown kernel", BYTES("dataplane: {kernel: yes}\n"),
+		"f:1:21: kernel: expected tap or none, found the value 'yes'\n"},
+	{"an unknown idle", BYTES("dataplane: {idle: sleep}\n"),
+		"f:1:19: idle: expected poll or adaptive, found the value 'sleep'\n"},
+	{"metrics without a port", BYTES("control: {metrics: 127.0.0.1}\n"),
+		"f:1:20: metrics: expected off or ADDRESS:PORT such as 127.0.0.1:9464 or "
+		"\"[::1]:9464\", found the value '127.0.0.1'\n"},
+	{"metrics of IPv6 without brackets", BYTES("control: {metrics: '::1:9464'}\n"),
+		"f:1:20: metrics: expected off or ADDRESS:PORT such as 127.0.0.1:9464 or "
+		"\"[::1]:9464\", found the value '::1:9464'\n"},
+	{"metrics of a name", BYTES("control: {metrics: 'localhost:9464'}\n"),
+		"f:1:20: metrics: expected off or ADDRESS:PORT such as 127.0.0.1:9464 or "
+		"\"[::1]:9464\", found the value 'localhost:9464'\n"},
+	{"metrics on port 0", BYTES("control: {metrics: '127.0.0.1:0'}\n"),
+		"f:1:20: metrics: expected off or ADDRESS:PORT such as 127.0.0.1:9464 or "
+		"\"[::1]:9464\", found the value '127.0.0.1:0'\n"},
+	{"metrics of IPv4 in brackets", BYTES("control: {metrics: '[127.0.0.1]:9464'}\n"),
+		"f:1:20: metrics: expected off or ADDRESS:PORT such as 127.0.0.1:9464 or "
+		"\"[::1]:9464\", found the value '[127.0.0.1]:9464'\n"},
+	{"an empty socket", BYTES("control: {socket: ''}\n"),
+		"f:1:19: socket: expected a path of 1 to 107 bytes, found the value ''\n"},
+	{"a socket longer than an address holds",
+		BYTES("control: {socket: "
+		      "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n"),
+		"f:1:19: socket: expected a path of 1 to 107 bytes, found the value "
+		"'/"
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		"a...'\n"},
+	{"a root that is a list", BYTES("- services\n"),
+		"f:1:1: expected a mapping with the keys dataplane, control, services and "
+		"hash_seed, found a list\n"},
+	{"an empty file", BYTES(""),
+		"f:1:1: nothing is in it; write 'services: []' for a configuration without "
+		"services\n"},
+	{"comments alone",
+		BYTES("# nothing\n"
+		      "\n"),
+		"f:1:1: nothing is in it; write 'services: []' for a configuration without "
+		"services\n"},
+	{"a null document",
+		BYTES("---\n"
+		      "~\n"),
+		"f:1:1: nothing is in it; write 'services: []' for a configuration without "
+		"services\n"},
+	{"a tab for an indent",
+		BYTES("dataplane:\n"
+		      "\011workers: 1\n"),
+		"f:2:1: a tab where a value or an indent begins; use spaces\n"},
+	{"a second document",
+		BYTES("services: []\n"
+		      "---\n"
+		      "services: []\n"),
+		"f:2:1: a second document begins; a file holds one, so remove '---'\n"},
+	{"an anchor and its alias",
+		BYTES("dataplane: &d {}\n"
+		      "control: *d\n"),
+		"f:1:12: anchors (&d) are not taken; write the value out where it is used\n"
+		"f:2:10: aliases (*d) are not taken; write the value out\n"},
+	{"a tag", BYTES("hash_seed: !!int 5\n"),
+		"f:1:12: tags (!) are not taken; write the value alone\n"},
+	{"a merge key",
+		BYTES("dataplane:\n"
+		      "  <<: {workers: 1}\n"),
+		"f:2:3: merge keys (<<) are not taken; write the keys out\n"},
+	{"a key that is a list",
+		BYTES("? [a]\n"
+		      ": b\n"),
+		"f:1:3: a key has to be a word, found a list\n"},
+	{"a NUL in a text", BYTES("control: {socket: \"a\\0b\"}\n"),
+		"f:1:19: a text with a NUL character (\\0) in it; leave it out\n"},
+	{"a NUL byte",
+		BYTES("services: []\n"
+		      "\000\n"),
+		"f:2:1: the byte 0x00 cannot stand here; expected UTF-8 text without control "
+		"characters\n"},
+	{"bytes that are not UTF-8",
+		BYTES("services:\n"
+		      "- name: caf\351\n"),
+		"f:2:12: the byte 0xe9 cannot stand here; expected UTF-8 text without control "
+		"characters\n"},
+	{"UTF-8 longer than needed", BYTES("# \300\257\n"),
+		"f:1:3: the byte 0xc0 cannot stand here; expected UTF-8 text without control "
+		"characters\n"},
+	{"a surrogate in UTF-8", BYTES("# \355\240\200\n"),
+		"f:1:3: the byte 0xed cannot stand here; expected UTF-8 text without control "
+		"characters\n"},
+	{"UTF-16",
+		BYTES("\377\376s\000e\000r\000v\000i\000c\000e\000s\000:\000 \000[\000]\000\n"
+		      "\000"),
+		"f:1:1: the byte 0xff cannot stand here; expected UTF-8 text without control "
+		"characters\n"},
+	{"33 levels",
+		BYTES("services: "
+		      "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n"),
+		"f:1:42: nested deeper than 32 levels; a configuration needs fewer than ten\n"},
+	{"an unclosed bracket", BYTES("services: [\n"),
+		"f:2:1: not well-formed YAML: did not find expected node content while parsing "
+		"a flow node\n"},
+	{"an unclosed quote", BYTES("services: 'a\n"),
+		"f:2:1: not well-formed YAML: found unexpected end of stream while scanning a "
+		"quoted scalar; close the quote\n"},
+	{"a key without a colon",
+		BYTES("services: []\n"
+		      "hash_seed\n"),
+		"f:3:1: not well-formed YAML: could not find expected ':' while scanning a "
+		"simple key; write KEY: VALUE, with a space after the colon\n"},
+	{"a wrong indent",
+		BYTES("services:\n"
+		      "- name: a\n"
+		      "   address: b\n"),
+		"f:3:11: not well-formed YAML: mapping values are not allowed in this context; "
+		"indent the keys of a mapping alike, and put quotes around a text with ': '\n"},
+	{"a colon in a plain text", BYTES("services: a: b\n"),
+		"f:1:12: not well-formed YAML: mapping values are not allowed in this context; "
+		"indent the keys of a mapping alike, and put quotes around a text with ': '\n"},
+	{"a warning beside an error",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 70000\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: 0}\n"),
+		"f:5:9: port: expected any or a whole number from 1 to 65535, found the value "
+		"'70000'\n"
+		"f:2:3: warning: all backends have weight 0, so the service has none to send "
+		"to; give one a weight from 1 to 65535\n"},
+	{"several errors in one run",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "    mtu: 5\n"
+		      "hash_sed: 1\n"
+		      "services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 70000\n"
+		      "  table: {size: 10}\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: 80abc}\n"
+		      "  - {name: a, address: 224.0.0.1}\n"),
+		"f:6:1: unknown key 'hash_sed'; did you mean 'hash_seed'?\n"
+		"f:5:10: mtu: expected a whole number from 576 to 9216, found the value '5'\n"
+		"f:11:9: port: expected any or a whole number from 1 to 65535, found the value "
+		"'70000'\n"
+		"f:14:42: weight: expected a whole number from 0 to 65535, found the value "
+		"'80abc'\n"
+		"f:12:17: size: maglev needs a prime number, and 10 is none; the nearest above "
+		"is 11\n"
+		"f:14:24: address: no port has an IPv4 address to send to 10.0.0.1 from; add "
+		"one to dataplane.ports[].addresses\n"
+		"f:15:24: address: expected a unicast address, found 224.0.0.1\n"
+		"f:15:12: the name 'a' is taken by another backend of the service, on line 14; "
+		"give each its own\n"},
+};
+
+/* Reads from the heap at exact length; what was said is the caller's to free. */
+static int
+read_text(const char *text, size_t n_bytes, struct cfg_model *out, char **messages)
+{
+	char *copy = malloc(n_bytes);
+	size_t n_messages;
+	FILE *to = open_memstream(messages, &n_messages);
+	int ret;
+
+	assert_non_null(to);
+	assert_true(copy != NULL || n_bytes == 0);
+	if (n_bytes != 0)
+		memcpy(copy, text, n_bytes);
+	ret = cfg_read_text_model("f", copy, n_bytes, to, out);
+	assert_int_equal(fclose(to), 0);
+	free(copy);
+	return ret;
+}
+
+static void
+test_bad_files_say_where_and_what(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad_files) / sizeof(bad_files[0]); i++) {
+		struct cfg_model model;
+		char *messages;
+		const int ret =
+			read_text(bad_files[i].text, bad_files[i].n_bytes, &model, &messages);
+
+		EXPECT(ret == -EINVAL, "%s: returns %d", bad_files[i].what, ret);
+		EXPECT(strcmp(messages, bad_files[i].messages) == 0, "%s: said\n%sexpected\n%s",
+			bad_files[i].what, messages, bad_files[i].messages);
+		free(messages);
+	}
+}
+
+static void
+read_good(const char *text, const char *messages, struct cfg_model *out)
+{
+	char *said;
+	const int ret = read_text(text, strlen(text), out, &said);
+
+	EXPECT(ret == 0, "%s: returns %d and says %s", text, ret, said);
+	EXPECT(strcmp(said, messages) == 0, "%s: says %s", text, said);
+	free(said);
+}
+
+/* Each of these says nothing, so all of them mean the defaults. */
+static void
+test_absent_and_empty_sections_mean_defaults(void **state)
+{
+	static const char *const texts[] = {
+		"services: []\n",
+		"{}\n",
+		"services:\n",
+		"\xef\xbb\xbfservices:\r\n",
+		"--- {}\n...\n",
+		"dataplane:\ncontrol:\nservices: ~\n",
+		"dataplane: {ports: , flow_timeout: }\ncontrol: {}\nhash_seed: 0\n",
+		"dataplane: {ports: [], flow_timeout: {}, workers: auto}\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct cfg_model defaults;
+		struct cfg_model model;
+
+		cfg_model_init(&defaults);
+		read_good(texts[i], "", &model);
+		EXPECT(cfg_model_equal(&model, &defaults), "%s", texts[i]);
+		cfg_model_fini(&model);
+	}
+}
+
+static void
+test_defaults_of_a_service(void **state)
+{
+	struct cfg_model model;
+	const struct cfg_service *service;
+	const struct cfg_backend *backend;
+
+	(void)state;
+	read_good("services:\n- {name: 1, address: 192.0.2.1, protocol: any, port: any,\n"
+		  "   backends: [{name: no, address: '2001:db8::1'}]}\n",
+		"", &model);
+	assert_int_equal(model.n_services, 1);
+	service = &model.services[0];
+	assert_string_equal(service->name, "1");
+	assert_int_equal(service->address.n_bits, 128);
+	assert_int_equal(service->protocol, CFG_PROTOCOL_ANY);
+	assert_int_equal(service->port, 0);
+	assert_int_equal(service->algorithm, CFG_MAGLEV);
+	assert_int_equal(service->n_slots, 65537);
+	assert_int_equal(service->affinity, CFG_AFFINITY_5_TUPLE);
+	assert_int_equal(service->forward, CFG_FORWARD_IPIP);
+	assert_int_equal(service->tunnel_port, 0);
+	assert_int_equal(service->vni, 0);
+	assert_int_equal(service->carry, 0);
+	assert_int_equal(service->pos.line, 2);
+	assert_int_equal(service->pos.column, 3);
+	assert_int_equal(service->n_backends, 1);
+	backend = &service->backends[0];
+	assert_string_equal(backend->name, "no");
+	assert_int_equal(backend->weight, 100);
+	assert_int_equal(backend->state, CFG_UP);
+	assert_false(backend->has_mac);
+	assert_int_equal(backend->bad, 0);
+	cfg_model_fini(&model);
+}
+
+static void
+test_every_key_is_read(void **state)
+{
+	static const char text[] =
+		"hash_seed: 18446744073709551615\n"
+		"control: {socket: /run/s, metrics: off}\n"
+		"dataplane:\n"
+		"  workers: 128\n"
+		"  kernel: none\n"
+		"  idle: adaptive\n"
+		"  flow_entries: 1073741824\n"
+		"  flow_timeout: {tcp_syn: 1.5s, tcp: 7d, tcp_closing: 1ms, udp: 0.5m}\n"
+		"  ports:\n"
+		"  - {name: wan, device: 'net_null0', addresses: [192.0.2.1/24, '::2/0'],\n"
+		"     next_hop: 02:00:00:00:00:fe, mtu: 1280}\n"
+		"services:\n"
+		"- {name: \"w\", address: '2001:db8::/64', protocol: udp, port: \"443\",\n"
+		"   table: {algorithm: ring, size: 4096}, affinity: source-ip-port,\n"
+		"   forward: vxlan, tunnel_port: 1, vni: 16777215, backends: [\n"
+		"   {name: a, address: 10.0.0.1, weight: 65535, state: down,\n"
+		"    mac: '02:00:00:00:00:01'}]}\n"
+		"- {name: t, address: 203.0.113.0/24, protocol: any, port: any,\n"
+		"   carry: [gre, 4, ipv6]}\n";
+	const struct cfg_service *service;
+	struct cfg_model model;
+
+	(void)state;
+	read_good(text, "", &model);
+	assert_true(model.hash_seed == UINT64_MAX);
+	assert_string_equal(model.control_socket, "/run/s");
+	assert_null(model.control_metrics);
+	assert_string_equal(model.file, "f");
+	assert_int_equal(model.dataplane.workers, 128);
+	assert_int_equal(model.dataplane.kernel, CFG_KERNEL_NONE);
+	assert_int_equal(model.dataplane.idle, CFG_IDLE_ADAPTIVE);
+	assert_int_equal(model.dataplane.flow_entries, 1u << 30);
+	assert_int_equal(model.dataplane.tcp_syn_ns, 1500000000);
+	assert_int_equal(model.dataplane.tcp_ns, 604800 * 1000000000ull);
+	assert_int_equal(model.dataplane.tcp_closing_ns, 1000000);
+	assert_int_equal(model.dataplane.udp_ns, 30000000000);
+	assert_int_equal(model.dataplane.n_ports, 1);
+	assert_string_equal(model.dataplane.ports[0].device, "net_null0");
+	assert_int_equal(model.dataplane.ports[0].n_addresses, 2);
+	assert_int_equal(model.dataplane.ports[0].addresses[0].n_bits, 120);
+	assert_int_equal(model.dataplane.ports[0].addresses[0].addr.bytes[15], 1);
+	assert_int_equal(model.dataplane.ports[0].next_hop.bytes[5], 0xfe);
+	assert_int_equal(model.dataplane.ports[0].mtu, 1280);
+	service = &model.services[0];
+	assert_int_equal(service->port, 443);
+	assert_int_equal(service->algorithm, CFG_RING);
+	assert_int_equal(service->n_slots, 4096);
+	assert_int_equal(service->affinity, CFG_AFFINITY_SOURCE_IP_PORT);
+	assert_int_equal(service->tunnel_port, 1);
+	assert_int_equal(service->vni, 16777215);
+	assert_int_equal(service->backends[0].weight, 65535);
+	assert_int_equal(service->backends[0].state, CFG_DOWN);
+	assert_true(service->backends[0].has_mac);
+	assert_int_equal(model.services[1].carry,
+		CFG_CARRY_IPIP | CFG_CARRY_IPV6 | CFG_CARRY_GRE);
+	cfg_model_fini(&model);
+}
+
+static void
+test_a_name_may_be_255_bytes_and_not_256(void **state)
+{
+	(void)state;
+	for (size_t n = 255; n <= 256; n++) {
+		char name[257];
+		char text[512];
+		struct cfg_model model;
+		int ret;
+
+		memset(name, 'x', n);
+		name[n] = '\0';
+		(void)snprintf(text, sizeof(text),
+			"services: [{name: %s, address: 192.0.2.1, protocol: tcp, port: 1}]",
+			name);
+		ret = cfg_read_text_model("f", text, strlen(text), NULL, &model);
+		assert_int_equal(ret, n == 255 ? 0 : -EINVAL);
+		if (ret == 0)
+			cfg_model_fini(&model);
+	}
+}
+
+/* One over the limit of a service, told at the first that is too many. */
+static void
+test_65535_backends_and_not_65536(void **state)
+{
+	(void)state;
+	for (unsigned int n = 65535; n <= 65536; n++) {
+		struct cfg_model model;
+		char *text;
+		char *messages;
+		size_t n_bytes;
+		FILE *to = open_memstream(&text, &n_bytes);
+		int ret;
+
+		assert_non_null(to);
+		(void)fputs("services:\n- name: w\n  address: 192.0.2.1\n  protocol: tcp\n"
+			    "  port: 1\n  backends:\n",
+			to);
+		for (unsigned int i = 0; i < n; i++)
+			(void)fprintf(to, "  - {name: b%u, address: 10.0.%u.%u}\n", i, i >> 8,
+				i & 255);
+		assert_int_equal(fclose(to), 0);
+		ret = read_text(text, n_bytes, &model, &messages);
+		assert_int_equal(ret, n == 65535 ? 0 : -EINVAL);
+		assert_string_equal(messages,
+			n == 65535 ? ""
+				   : "f:65542:5: one backend too many; a service has at most "
+				     "65535\n");
+		if (ret == 0)
+			cfg_model_fini(&model);
+		free(messages);
+		free(text);
+	}
+}
+
+static void
+test_a_backend_alone_with_further_keys(void **state)
+{
+	static const char *const extra[] = {"service", NULL};
+	static const char good[] = "{service: web, name: web-9, address: 10.0.0.19, weight: 7}";
+	struct cfg_errors errors = {.file = "e"};
+	struct cfg_backend backend = {.weight = 1};
+	struct cfg_node *root;
+
+	(void)state;
+	assert_int_equal(cfg_node_parse(good, strlen(good), &errors, &root), 0);
+	assert_true(cfg_decode_backend(root, extra, &errors, &backend));
+	assert_string_equal(backend.name, "web-9");
+	assert_int_equal(backend.weight, 7);
+	free(backend.name);
+
+	/* Without the further key it is unknown, and out stays as it is. */
+	backend.weight = 1;
+	assert_false(cfg_decode_backend(root, NULL, &errors, &backend));
+	assert_int_equal(errors.n_errors, 1);
+	assert_int_equal(backend.weight, 1);
+	cfg_node_free(root);
+}
+
+static void
+test_files_that_cannot_be_read(void **state)
+{
+	static const struct {
+		const char *path;
+		int ret;
+		const char *messages;
+	} rows[] = {
+		{"/", -EIO, "/: it is a directory; expected a file\n"},
+		{"/no/such/file", -ENOENT,
+			"/no/such/file: it cannot be opened: No such file or directory\n"},
+		{"/dev/null", -EINVAL,
+			"/dev/null:1:1: nothing is in it; write 'services: []' for a "
+			"configuration without services\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cfg_model model;
+		char *messages;
+		size_t n;
+		FILE *to = open_memstream(&messages, &n);
+
+		assert_non_null(to);
+		assert_int_equal(cfg_read_file(rows[i].path, to, &model), rows[i].ret);
+		assert_int_equal(fclose(to), 0);
+		assert_string_equal(messages, rows[i].messages);
+		free(messages);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bad_files_say_where_and_what),
+		cmocka_unit_test(test_absent_and_empty_sections_mean_defaults),
+		cmocka_unit_test(test_defaults_of_a_service),
+		cmocka_unit_test(test_every_key_is_read),
+		cmocka_unit_test(test_a_name_may_be_255_bytes_and_not_256),
+		cmocka_unit_test(test_65535_backends_and_not_65536),
+		cmocka_unit_test(test_a_backend_alone_with_further_keys),
+		cmocka_unit_test(test_files_that_cannot_be_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

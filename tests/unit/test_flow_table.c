@@ -1,0 +1,791 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lb_flow_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "expect.h"
+#include "lb_compiler.h"
+#include "lb_limits.h"
+#include "xrand.h"
+
+#define N_ENTRIES (1u << 18) /* the smallest table */
+#define N_WAYS    4u
+#define MS        UINT64_C(1000000)
+#define S         UINT64_C(1000000000)
+
+static const struct lb_flow_table_conf usual = {
+	.n_entries = N_ENTRIES,
+	.secret = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)},
+	.timeout_ns = {10 * S, 900 * S, 30 * S, 60 * S},
+};
+
+/* Memory of exactly the promised size, so that ASan sees the byte after. */
+static struct lb_flow_table *
+new_table(const struct lb_flow_table_conf *conf, uint64_t now_ns)
+{
+	const size_t bytes = lb_flow_table_bytes(conf->n_entries);
+	struct lb_flow_table *table = NULL;
+	uint8_t *mem;
+
+	assert_int_equal(bytes % LB_CACHE_LINE, 0);
+	mem = aligned_alloc(LB_CACHE_LINE, bytes);
+	assert_non_null(mem);
+	for (size_t i = 0; i < bytes; i++)
+		mem[i] = 0;
+	assert_int_equal(lb_flow_table_init(mem, conf, now_ns, &table), 0);
+	assert_ptr_equal(table, mem);
+	return table;
+}
+
+static struct lb_flow_hash
+random_hash(uint64_t *seed)
+{
+	struct lb_flow_hash hash;
+
+	hash.pick = xrand(seed);
+	hash.place = xrand(seed);
+	return hash;
+}
+
+/* Hashes of one bucket; a reference tells which bucket it is. */
+static void
+fill_same_bucket(struct lb_flow_hash *out, size_t n)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	uint64_t seed = 99;
+	size_t n_found = 0;
+	uint32_t bucket = 0;
+
+	while (n_found < n) {
+		const struct lb_flow_hash hash = random_hash(&seed);
+		const uint32_t ref = lb_flow_insert(table, &hash, 0, LB_FLOW_DATAGRAM, 0, 0);
+
+		assert_int_not_equal(ref, LB_FLOW_NONE);
+		if (n_found == 0)
+			bucket = ref / N_WAYS;
+		if (ref / N_WAYS == bucket)
+			out[n_found++] = hash;
+	}
+	free(table);
+}
+
+static struct lb_flow_table_stats
+stats_of(const struct lb_flow_table *table)
+{
+	struct lb_flow_table_stats stats;
+
+	lb_flow_table_stats(table, &stats);
+	return stats;
+}
+
+/* Length of a tick, in the words of the header. */
+static uint64_t
+tick_ns(uint64_t longest_ns)
+{
+	uint64_t tick = 1;
+
+	while (longest_ns / (tick * 2) >= 1u << 21)
+		tick *= 2;
+	return tick;
+}
+
+static void
+test_sizes_are_what_the_header_says(void **state)
+{
+	static const struct {
+		const char *sentence;
+		uint32_t wanted;
+		uint32_t entries;
+	} rows[] = {
+		{"one is rounded up to 2^18", 1, 1u << 18},
+		{"2^18 is kept", 1u << 18, 1u << 18},
+		{"one more is the next power of two", (1u << 18) + 1, 1u << 19},
+		{"a million", 1000000, 1u << 20},
+		{"the largest", LB_FLOW_ENTRIES_MAX, LB_FLOW_ENTRIES_MAX},
+		{"none", 0, 0},
+		{"more than the largest", LB_FLOW_ENTRIES_MAX + 1, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const size_t bytes = lb_flow_table_bytes(rows[i].wanted);
+		const size_t least = (size_t)rows[i].entries * 20;
+
+		EXPECT(lb_flow_table_entries(rows[i].wanted) == rows[i].entries, "%s",
+			rows[i].sentence);
+		EXPECT((bytes == 0) == (rows[i].entries == 0), "%s: bytes", rows[i].sentence);
+		EXPECT(bytes == 0 || (bytes >= least && bytes <= least + 256),
+			"%s: 20 bytes a flow", rows[i].sentence);
+	}
+}
+
+static void
+test_bad_configurations_are_refused(void **state)
+{
+	static const struct {
+		const char *sentence;
+		uint64_t timeout_ns;
+		uint32_t n_entries;
+		int error;
+	} rows[] = {
+		{"the shortest timeout", MS, 1, 0},
+		{"the longest timeout", LB_FLOW_TIMEOUT_S_MAX * S, 1, 0},
+		{"a timeout too short", MS - 1, 1, -EINVAL},
+		{"a timeout too long", LB_FLOW_TIMEOUT_S_MAX * S + 1, 1, -EINVAL},
+		{"no timeout", 0, 1, -EINVAL},
+		{"no entries", S, 0, -EINVAL},
+		{"too many entries", S, LB_FLOW_ENTRIES_MAX + 1, -EINVAL},
+	};
+	struct lb_flow_table *mem = new_table(&usual, 0);
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++)
+		for (size_t k = 0; k < LB_FLOW_N_TIMEOUTS; k++) {
+			struct lb_flow_table_conf conf = usual;
+			struct lb_flow_table *out = NULL;
+
+			conf.n_entries = rows[i].n_entries;
+			conf.timeout_ns[k] = rows[i].timeout_ns;
+			EXPECT(lb_flow_table_init(mem, &conf, 0, &out) == rows[i].error, "%s",
+				rows[i].sentence);
+			EXPECT((out != NULL) == (rows[i].error == 0), "%s: out",
+				rows[i].sentence);
+		}
+	free(mem);
+}
+
+static void
+test_a_flow_is_found_with_its_backend(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	uint64_t seed = 1;
+	const struct lb_flow_hash hash = random_hash(&seed);
+	struct lb_flow_hash other = hash;
+	uint32_t ref;
+
+	(void)state;
+	lb_flow_prefetch(table, &hash);
+	assert_int_equal(lb_flow_find(table, &hash, 0), LB_FLOW_NONE);
+	ref = lb_flow_insert(table, &hash, LB_BACKEND_IDS_MAX - 1, LB_FLOW_SYN, 7, 0);
+	assert_int_equal(lb_flow_find(table, &hash, 0), ref);
+	assert_int_equal(lb_flow_backend(table, ref), LB_BACKEND_IDS_MAX - 1);
+	lb_flow_set_backend(table, ref, 5);
+	assert_int_equal(lb_flow_backend(table, ref), 5);
+	lb_flow_set_backend(table, ref, 0);
+	assert_int_equal(lb_flow_backend(table, ref), 0);
+	assert_int_equal(lb_flow_find(table, &hash, 0), ref);
+	assert_true(lb_flow_is_repeated_syn(table, ref, 7));
+
+	/* Every bit of the hash counts: what is not stored goes into the mixing. */
+	for (unsigned int bit = 0; bit < 64; bit++) {
+		other = hash;
+		other.place ^= UINT64_C(1) << bit;
+		EXPECT(lb_flow_find(table, &other, 0) == LB_FLOW_NONE, "place bit %u", bit);
+		other = hash;
+		other.pick ^= UINT64_C(1) << bit;
+		EXPECT(lb_flow_find(table, &other, 0) == LB_FLOW_NONE, "pick bit %u", bit);
+	}
+	free(table);
+}
+
+/*
+ * What is stored of a flow, bit by bit: the hashes are such that the mixed place is known. A
+ * factor of 0 makes it 0 whatever pick is; a factor of 1 makes it the other factor.
+ */
+static void
+test_every_stored_bit_tells_flows_apart(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	const struct lb_flow_hash zero = {.pick = 0, .place = usual.secret[0]};
+	const struct lb_flow_hash one = {.pick = 0, .place = usual.secret[0] ^ 1};
+
+	(void)state;
+	(void)lb_flow_insert(table, &zero, 0, LB_FLOW_SYN, 0, 0);
+	(void)lb_flow_insert(table, &one, 0, LB_FLOW_SYN, 0, 0);
+	for (unsigned int bit = 0; bit < 64; bit++) {
+		struct lb_flow_hash other = zero;
+
+		other.pick ^= UINT64_C(1) << bit;
+		EXPECT((lb_flow_find(table, &other, 0) == LB_FLOW_NONE) == (bit < 32),
+			"bit %u of pick", bit);
+		other = one;
+		other.pick ^= UINT64_C(1) << bit;
+		EXPECT(lb_flow_find(table, &other, 0) == LB_FLOW_NONE, "bit %u of place", bit);
+	}
+	free(table);
+}
+
+/* The secret alone decides who shares a bucket. */
+static void
+test_secret_moves_flows_to_other_buckets(void **state)
+{
+	struct lb_flow_table_conf conf = usual;
+	struct lb_flow_hash hashes[4];
+	uint32_t n_together = 0;
+
+	(void)state;
+	fill_same_bucket(hashes, 4);
+	for (size_t half = 0; half < 2; half++) {
+		struct lb_flow_table *table;
+		uint32_t refs[4];
+
+		conf = usual;
+		conf.secret[half] ^= 1;
+		table = new_table(&conf, 0);
+		for (size_t i = 0; i < 4; i++)
+			refs[i] = lb_flow_insert(table, &hashes[i], 0, LB_FLOW_SYN, 0, 0);
+		for (size_t i = 1; i < 4; i++)
+			n_together += refs[i] / N_WAYS == refs[0] / N_WAYS ? 1 : 0;
+		free(table);
+	}
+	assert_int_equal(n_together, 0);
+}
+
+enum {
+	DEAD_AFTER_SYN = LB_FLOW_TIMEOUT_TCP_SYN,
+	DEAD_AFTER_TCP,
+	DEAD_AFTER_CLOSE,
+	DEAD_AFTER_UDP
+};
+
+/* What events make of an entry shows in its timeout. */
+static void
+test_events_choose_the_timeout(void **state)
+{
+	static const struct {
+		const char *sentence;
+		enum lb_flow_event events[4];
+		size_t n_events;
+		size_t timeout;
+	} rows[] = {
+		{"a SYN", {LB_FLOW_SYN}, 1, DEAD_AFTER_SYN},
+		{"a segment", {LB_FLOW_SEGMENT}, 1, DEAD_AFTER_SYN},
+		{"a first FIN", {LB_FLOW_CLOSE}, 1, DEAD_AFTER_SYN},
+		{"a repeated SYN does not confirm", {LB_FLOW_SYN, LB_FLOW_SYN}, 2,
+			DEAD_AFTER_SYN},
+		{"a segment confirms", {LB_FLOW_SYN, LB_FLOW_SEGMENT}, 2, DEAD_AFTER_TCP},
+		{"two segments confirm", {LB_FLOW_SEGMENT, LB_FLOW_SEGMENT}, 2, DEAD_AFTER_TCP},
+		{"a repeated SYN does not take it back",
+			{LB_FLOW_SYN, LB_FLOW_SEGMENT, LB_FLOW_SYN}, 3, DEAD_AFTER_TCP},
+		{"FIN after SYN closes", {LB_FLOW_SYN, LB_FLOW_CLOSE}, 2, DEAD_AFTER_CLOSE},
+		{"FIN after FIN closes", {LB_FLOW_CLOSE, LB_FLOW_CLOSE}, 2, DEAD_AFTER_CLOSE},
+		{"FIN closes for good",
+			{LB_FLOW_SYN, LB_FLOW_SEGMENT, LB_FLOW_CLOSE, LB_FLOW_SEGMENT}, 4,
+			DEAD_AFTER_CLOSE},
+		{"a SYN repeated does not open it",
+			{LB_FLOW_SYN, LB_FLOW_SEGMENT, LB_FLOW_CLOSE, LB_FLOW_SYN}, 4,
+			DEAD_AFTER_CLOSE},
+		{"a datagram", {LB_FLOW_DATAGRAM}, 1, DEAD_AFTER_UDP},
+		{"two datagrams", {LB_FLOW_DATAGRAM, LB_FLOW_DATAGRAM}, 2, DEAD_AFTER_UDP},
+	};
+	const uint64_t tick = tick_ns(900 * S);
+	uint64_t seed = 2;
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		struct lb_flow_table *table = new_table(&usual, 0);
+		const struct lb_flow_hash hash = random_hash(&seed);
+		const uint64_t timeout = usual.timeout_ns[rows[i].timeout];
+		uint64_t now = 0;
+		uint32_t ref = lb_flow_insert(table, &hash, 9, rows[i].events[0], 0, now);
+
+		for (size_t k = 1; k < rows[i].n_events; k++) {
+			now += 5 * S;
+			EXPECT(lb_flow_find(table, &hash, now) == ref, "%s", rows[i].sentence);
+			lb_flow_touch(table, ref, rows[i].events[k], now);
+		}
+		EXPECT(lb_flow_find(table, &hash, now + timeout) == ref, "%s: dead too early",
+			rows[i].sentence);
+		EXPECT(lb_flow_backend(table, ref) == 9, "%s: backend", rows[i].sentence);
+		EXPECT(lb_flow_find(table, &hash, now + timeout + 2 * tick) == LB_FLOW_NONE,
+			"%s: dead too late", rows[i].sentence);
+		free(table);
+	}
+}
+
+static void
+test_only_the_syn_that_made_it_is_repeated(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	uint64_t seed = 3;
+	const struct lb_flow_hash a = random_hash(&seed);
+	const struct lb_flow_hash b = random_hash(&seed);
+	uint32_t ref = lb_flow_insert(table, &a, 1, LB_FLOW_SYN, 0xfffffffe, 0);
+
+	(void)state;
+	assert_true(lb_flow_is_repeated_syn(table, ref, 0xfffffffe));
+	assert_false(lb_flow_is_repeated_syn(table, ref, 0xffffffff));
+	lb_flow_touch(table, ref, LB_FLOW_SEGMENT, 0);
+	lb_flow_touch(table, ref, LB_FLOW_CLOSE, 0);
+	lb_flow_set_backend(table, ref, 2);
+	assert_true(lb_flow_is_repeated_syn(table, ref, 0xfffffffe));
+
+	/* Made by a segment: no sequence number is its SYN's, 0 neither. */
+	ref = lb_flow_insert(table, &b, 1, LB_FLOW_SEGMENT, 77, 0);
+	assert_false(lb_flow_is_repeated_syn(table, ref, 77));
+	assert_false(lb_flow_is_repeated_syn(table, ref, 0));
+	lb_flow_restart(table, ref, 3, 78, 0);
+	assert_true(lb_flow_is_repeated_syn(table, ref, 78));
+	assert_int_equal(lb_flow_backend(table, ref), 3);
+	free(table);
+}
+
+static void
+test_a_place_taken_over_forgets_the_syn(void **state)
+{
+	struct lb_flow_hash hashes[5];
+	struct lb_flow_table *table = new_table(&usual, 0);
+	uint32_t ref;
+
+	(void)state;
+	fill_same_bucket(hashes, 5);
+	for (size_t i = 0; i < 4; i++)
+		(void)lb_flow_insert(table, &hashes[i], 0, LB_FLOW_SYN, 55, 0);
+	ref = lb_flow_insert(table, &hashes[4], 0, LB_FLOW_SEGMENT, 55, 0);
+	assert_int_not_equal(ref, LB_FLOW_NONE);
+	assert_false(lb_flow_is_repeated_syn(table, ref, 55));
+	free(table);
+}
+
+static void
+test_restart_begins_again_in_place(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	uint64_t seed = 4;
+	const struct lb_flow_hash hash = random_hash(&seed);
+	const uint64_t dead = 10 * S + 2 * tick_ns(900 * S);
+	const uint32_t ref = lb_flow_insert(table, &hash, 1, LB_FLOW_SYN, 1, 0);
+
+	(void)state;
+	lb_flow_touch(table, ref, LB_FLOW_SEGMENT, 0);
+	lb_flow_touch(table, ref, LB_FLOW_CLOSE, 0);
+	lb_flow_restart(table, ref, 2, 2, 20 * S);
+	assert_int_equal(lb_flow_find(table, &hash, 20 * S), ref);
+	assert_int_equal(lb_flow_backend(table, ref), 2);
+	assert_false(lb_flow_is_repeated_syn(table, ref, 1));
+	assert_true(lb_flow_is_repeated_syn(table, ref, 2));
+	assert_int_equal(lb_flow_find(table, &hash, 30 * S), ref);
+	assert_int_equal(lb_flow_find(table, &hash, 20 * S + dead), LB_FLOW_NONE);
+	assert_int_equal(stats_of(table).live, 1);
+	assert_int_equal(stats_of(table).inserted, 1);
+	free(table);
+}
+
+static void
+test_room_is_made_in_the_promised_order(void **state)
+{
+	struct lb_flow_hash h[9];
+	struct lb_flow_table *table = new_table(&usual, 0);
+	struct lb_flow_table_stats stats;
+	uint32_t refs[4];
+
+	(void)state;
+	fill_same_bucket(h, 9);
+
+	/* Free places first: none of the first four gives way. */
+	for (uint32_t i = 0; i < 4; i++)
+		refs[i] = lb_flow_insert(table, &h[i], i, LB_FLOW_SYN, 0, i * S);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(lb_flow_find(table, &h[i], 4 * S), refs[i]);
+	assert_int_equal(stats_of(table).live, 4);
+
+	/* 0 is confirmed, and 1 seen again: 2 is the oldest unconfirmed. */
+	lb_flow_touch(table, refs[0], LB_FLOW_SEGMENT, 4 * S);
+	lb_flow_touch(table, refs[1], LB_FLOW_SYN, 5 * S);
+	assert_int_equal(lb_flow_insert(table, &h[4], 4, LB_FLOW_DATAGRAM, 0, 6 * S), refs[2]);
+	assert_int_equal(lb_flow_find(table, &h[2], 6 * S), LB_FLOW_NONE);
+	assert_int_equal(stats_of(table).evicted, 1);
+
+	/* Then 3, then 1, at last the datagram's: confirmed all but one of them. */
+	assert_int_equal(lb_flow_insert(table, &h[5], 5, LB_FLOW_SYN, 0, 7 * S), refs[3]);
+	lb_flow_touch(table, refs[3], LB_FLOW_CLOSE, 7 * S);
+	assert_int_equal(lb_flow_insert(table, &h[6], 6, LB_FLOW_SYN, 0, 7 * S), refs[1]);
+	lb_flow_touch(table, refs[1], LB_FLOW_SEGMENT, 7 * S);
+	assert_int_equal(lb_flow_insert(table, &h[7], 7, LB_FLOW_DATAGRAM, 0, 8 * S), refs[2]);
+	lb_flow_touch(table, refs[2], LB_FLOW_DATAGRAM, 8 * S);
+
+	/* All four are confirmed: there is no room. */
+	assert_int_equal(lb_flow_insert(table, &h[8], 8, LB_FLOW_SYN, 0, 9 * S), LB_FLOW_NONE);
+	stats = stats_of(table);
+	assert_int_equal(stats.refused, 1);
+	assert_int_equal(stats.evicted, 4);
+	assert_int_equal(stats.inserted, 8);
+	assert_int_equal(stats.live, 4);
+	assert_int_equal(stats.expired, 0);
+
+	/* Closing times out in 30 s, and gives way unswept. */
+	assert_int_equal(lb_flow_insert(table, &h[8], 8, LB_FLOW_SYN, 0, 38 * S), refs[3]);
+	stats = stats_of(table);
+	assert_int_equal(stats.expired, 1);
+	assert_int_equal(stats.live, 4);
+
+	/* A timed-out one gives way before an unconfirmed one. */
+	assert_int_equal(lb_flow_insert(table, &h[0], 0, LB_FLOW_SYN, 0, 905 * S), refs[0]);
+	assert_int_equal(lb_flow_insert(table, &h[1], 1, LB_FLOW_SYN, 0, 905 * S), refs[2]);
+	assert_int_equal(stats_of(table).evicted, 4);
+	free(table);
+}
+
+/* Dead, and inserted anew while a place before its own has timed out too. */
+static void
+test_a_flow_is_in_its_bucket_once(void **state)
+{
+	struct lb_flow_hash h[4];
+	struct lb_flow_table *table = new_table(&usual, 0);
+	uint32_t refs[4];
+
+	(void)state;
+	fill_same_bucket(h, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		refs[i] = lb_flow_insert(table, &h[i], i, LB_FLOW_SYN, 0, i * S);
+	assert_int_equal(lb_flow_insert(table, &h[2], 7, LB_FLOW_SYN, 1, 13 * S), refs[2]);
+	assert_int_equal(lb_flow_find(table, &h[2], 13 * S), refs[2]);
+	assert_int_equal(lb_flow_backend(table, refs[2]), 7);
+	free(table);
+}
+
+static void
+test_timeouts_are_exact_at_every_phase(void **state)
+{
+	static const uint64_t timeouts_s[] = {1, 600, 86400};
+	uint64_t seed = 5;
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(timeouts_s); i++) {
+		const uint64_t timeout = timeouts_s[i] * S;
+		const uint64_t tick = tick_ns(timeout);
+		struct lb_flow_table_conf conf = usual;
+		struct lb_flow_table *table;
+		uint64_t now = 12345;
+
+		for (size_t k = 0; k < LB_FLOW_N_TIMEOUTS; k++)
+			conf.timeout_ns[k] = timeout;
+		conf.timeout_ns[LB_FLOW_TIMEOUT_TCP_SYN] = 7 * MS;
+		table = new_table(&conf, now);
+		for (uint32_t phase = 0; phase < 2000; phase++) {
+			const struct lb_flow_hash hash = random_hash(&seed);
+			uint32_t ref;
+
+			/* Anywhere in the 24 bits of ticks, anywhere within a tick. */
+			now += xrand(&seed) % (timeout * 9) + xrand(&seed) % tick;
+			lb_flow_table_expire(table, now);
+			ref = lb_flow_insert(table, &hash, 3, LB_FLOW_SYN, 0, now);
+			EXPECT(lb_flow_find(table, &hash, now + 7 * MS) == ref, "SYN alive");
+			EXPECT(lb_flow_find(table, &hash, now + 7 * MS + 2 * tick) ==
+					LB_FLOW_NONE,
+				"SYN dead");
+
+			lb_flow_touch(table, ref, LB_FLOW_SEGMENT, now);
+			EXPECT(lb_flow_find(table, &hash, now + timeout - tick) == ref,
+				"alive a tick before, %u s", (unsigned int)timeouts_s[i]);
+			EXPECT(lb_flow_find(table, &hash, now + timeout) == ref, "alive at T");
+			EXPECT(lb_flow_find(table, &hash, now + timeout + 2 * tick) ==
+					LB_FLOW_NONE,
+				"dead two ticks after, %u s", (unsigned int)timeouts_s[i]);
+		}
+		free(table);
+	}
+}
+
+/* The sweep frees by the same rule, and frees everything within one longest timeout. */
+static void
+test_sweep_frees_what_timed_out(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	struct lb_flow_hash hashes[1000];
+	uint64_t seed = 6;
+	uint64_t now = 0;
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(hashes); i++) {
+		hashes[i] = random_hash(&seed);
+		(void)lb_flow_insert(table, &hashes[i], 0, LB_FLOW_SYN, 0, 0);
+	}
+	for (; now <= 10 * S; now += 100 * MS)
+		lb_flow_table_expire(table, now);
+	assert_int_equal(stats_of(table).live, LB_N_ELEMENTS(hashes));
+	assert_int_equal(stats_of(table).expired, 0);
+
+	/* A part of the time sweeps a part of the table. */
+	for (; now < 110 * S; now += 100 * MS)
+		lb_flow_table_expire(table, now);
+	EXPECT(stats_of(table).live > 700 && stats_of(table).live < 950,
+		"100 s of 900: %u live", stats_of(table).live);
+	for (; now < 912 * S; now += 100 * MS)
+		lb_flow_table_expire(table, now);
+	assert_int_equal(stats_of(table).live, 0);
+	assert_int_equal(stats_of(table).expired, LB_N_ELEMENTS(hashes));
+	free(table);
+}
+
+static void
+test_sweep_spares_the_living(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	struct lb_flow_hash hashes[1000];
+	uint32_t refs[LB_N_ELEMENTS(hashes)];
+	uint64_t seed = 7;
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(hashes); i++) {
+		hashes[i] = random_hash(&seed);
+		refs[i] = lb_flow_insert(table, &hashes[i], (uint32_t)i, LB_FLOW_SEGMENT, 0, 0);
+		lb_flow_touch(table, refs[i], LB_FLOW_SEGMENT, 0);
+	}
+	/* Several wraps of 2^24 ticks, every flow seen at the last moment of its life. */
+	for (uint64_t now = 0; now < 36000 * S; now += 900 * S) {
+		lb_flow_table_expire(table, now);
+		for (size_t i = 0; i < LB_N_ELEMENTS(hashes); i++) {
+			EXPECT(lb_flow_find(table, &hashes[i], now) == refs[i], "flow %zu", i);
+			lb_flow_touch(table, refs[i], LB_FLOW_SEGMENT, now);
+		}
+	}
+	assert_int_equal(stats_of(table).expired, 0);
+	free(table);
+}
+
+static void
+test_a_jump_in_time_revives_nothing(void **state)
+{
+	/* 8 longest timeouts are just short of 2^24 ticks or beyond, as the tick falls. */
+	static const uint64_t longest_s[] = {1, 2, 500, 900, 86400};
+	static const uint64_t jumps[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 100, 1000};
+	const size_t n_jumps = 2 * LB_N_ELEMENTS(jumps);
+	uint64_t seed = 8;
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(longest_s); i++) {
+		struct lb_flow_table_conf conf = usual;
+		const uint64_t longest = longest_s[i] * S;
+		const uint64_t wrap = tick_ns(longest) << 24;
+		struct lb_flow_table *table;
+		uint64_t now = 0;
+
+		for (size_t k = 0; k < LB_FLOW_N_TIMEOUTS; k++)
+			conf.timeout_ns[k] = longest;
+		table = new_table(&conf, now);
+		for (size_t k = 0; k < n_jumps; k++) {
+			const struct lb_flow_hash hash = random_hash(&seed);
+			const uint64_t n = jumps[k / 2];
+
+			(void)lb_flow_insert(table, &hash, 0, LB_FLOW_SEGMENT, 0, now);
+			now += k % 2 == 0 ? n * longest + 2 * tick_ns(longest) : n * wrap;
+			lb_flow_table_expire(table, now);
+			EXPECT(lb_flow_find(table, &hash, now) == LB_FLOW_NONE, "jump %u, %u s",
+				(unsigned int)k, (unsigned int)longest_s[i]);
+		}
+		/* A jump of just one timeout may leave what has not been swept. */
+		now += longest + 2 * tick_ns(longest);
+		lb_flow_table_expire(table, now);
+		assert_int_equal(stats_of(table).live, 0);
+		assert_int_equal(stats_of(table).expired, n_jumps);
+		free(table);
+	}
+}
+
+/* Untouched entries over several wraps, at steps from tiny to the largest that is no jump. */
+static void
+test_slow_time_revives_nothing(void **state)
+{
+	static const uint64_t steps_us[] = {100, 3000, 333333, 999999, 1000000};
+	const uint64_t longest = S;
+	const uint64_t wrap = tick_ns(longest) << 24;
+	struct lb_flow_table_conf conf = usual;
+	uint64_t seed = 9;
+
+	(void)state;
+	for (size_t k = 0; k < LB_FLOW_N_TIMEOUTS; k++)
+		conf.timeout_ns[k] = longest;
+	for (size_t i = 0; i < LB_N_ELEMENTS(steps_us); i++) {
+		const uint64_t step = steps_us[i] * 1000;
+		struct lb_flow_table *table = new_table(&conf, 0);
+		struct lb_flow_hash hashes[64];
+		uint64_t now = 0;
+		uint64_t all_dead;
+
+		for (size_t k = 0; k < LB_N_ELEMENTS(hashes); k++) {
+			/* Born at different times of the sweep's round. */
+			now += 20 * MS;
+			lb_flow_table_expire(table, now);
+			hashes[k] = random_hash(&seed);
+			(void)lb_flow_insert(table, &hashes[k], 0, LB_FLOW_DATAGRAM, 0, now);
+		}
+		all_dead = now + longest + 2 * tick_ns(longest);
+		for (uint64_t n = 0; now < all_dead + 5 * wrap; now += step, n++) {
+			lb_flow_table_expire(table, now);
+			if (now < all_dead || (step < MS && n % 64 != 0))
+				continue;
+			for (size_t k = 0; k < LB_N_ELEMENTS(hashes); k++)
+				EXPECT(lb_flow_find(table, &hashes[k], now) == LB_FLOW_NONE,
+					"flow %zu lives at step %zu", k, i);
+		}
+		assert_int_equal(stats_of(table).live, 0);
+		assert_int_equal(stats_of(table).expired, LB_N_ELEMENTS(hashes));
+		free(table);
+	}
+}
+
+/* Steps in which less than a bucket is due: what is left over adds up. */
+static void
+test_smallest_steps_sweep_too(void **state)
+{
+	struct lb_flow_table_conf conf = usual;
+	struct lb_flow_table *table;
+	uint64_t seed = 13;
+
+	(void)state;
+	for (size_t k = 0; k < LB_FLOW_N_TIMEOUTS; k++)
+		conf.timeout_ns[k] = S;
+	conf.timeout_ns[LB_FLOW_TIMEOUT_TCP_SYN] = MS;
+	table = new_table(&conf, 0);
+	for (uint32_t i = 0; i < 1000; i++) {
+		const struct lb_flow_hash hash = random_hash(&seed);
+
+		(void)lb_flow_insert(table, &hash, 0, LB_FLOW_SYN, 0, 0);
+	}
+	for (uint64_t now = 0; now < S + 2 * MS; now += 3000)
+		lb_flow_table_expire(table, now);
+	assert_int_equal(stats_of(table).live, 0);
+	free(table);
+}
+
+static void
+test_time_does_not_go_back(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 2000 * S);
+	uint64_t seed = 10;
+	const struct lb_flow_hash hash = random_hash(&seed);
+	const uint32_t ref = lb_flow_insert(table, &hash, 0, LB_FLOW_SYN, 0, 2000 * S);
+
+	(void)state;
+	lb_flow_table_expire(table, 0);
+	lb_flow_table_expire(table, 1999 * S);
+	assert_int_equal(lb_flow_find(table, &hash, 2000 * S), ref);
+	assert_int_equal(stats_of(table).live, 1);
+	free(table);
+}
+
+/* Half the table is confirmed; ten tables of SYNs push none of it out. */
+static void
+test_a_flood_evicts_itself_alone(void **state)
+{
+	const size_t n_confirmed = N_ENTRIES / 2;
+	struct lb_flow_table *table = new_table(&usual, 0);
+	struct lb_flow_hash *kept = calloc(n_confirmed, sizeof(*kept));
+	uint64_t seed = 11;
+	uint32_t n_kept = 0;
+	uint64_t now = 0;
+
+	(void)state;
+	assert_non_null(kept);
+	while (n_kept < n_confirmed) {
+		const uint32_t backend = n_kept;
+		uint32_t ref;
+
+		kept[n_kept] = random_hash(&seed);
+		ref = lb_flow_insert(table, &kept[n_kept], backend, LB_FLOW_SYN, 0, 0);
+		if (ref == LB_FLOW_NONE)
+			continue;
+		lb_flow_touch(table, ref, LB_FLOW_SEGMENT, 0);
+		n_kept++;
+	}
+	for (uint32_t i = 0; i < 10 * N_ENTRIES; i++) {
+		const struct lb_flow_hash hash = random_hash(&seed);
+		uint32_t ref;
+
+		now += 10000; /* 26 s in all */
+		lb_flow_table_expire(table, now);
+		ref = lb_flow_insert(table, &hash, 0, LB_FLOW_SYN, i, now);
+		/* One that is answered, in a thousand, stays too. */
+		if (i % 1000 == 0 && ref != LB_FLOW_NONE) {
+			lb_flow_touch(table, ref, LB_FLOW_SEGMENT, now);
+			kept[i / 1000] = hash;
+			lb_flow_set_backend(table, ref, i / 1000);
+		}
+	}
+	for (uint32_t i = 0; i < n_confirmed; i++) {
+		const uint32_t ref = lb_flow_find(table, &kept[i], now);
+
+		EXPECT(ref != LB_FLOW_NONE, "flow %u is gone", i);
+		EXPECT(lb_flow_backend(table, ref) == i, "backend of flow %u", i);
+	}
+	EXPECT(stats_of(table).evicted > N_ENTRIES, "the flood was too small to evict");
+	EXPECT(stats_of(table).live <= N_ENTRIES, "more live than entries");
+	free(kept);
+	free(table);
+}
+
+static void
+test_random_keys_are_not_taken_for_others(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	struct lb_flow_table_stats stats;
+	uint64_t seed = 12;
+	uint64_t again = 12;
+	uint32_t n_found = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < N_ENTRIES; i++) {
+		const struct lb_flow_hash hash = random_hash(&seed);
+		uint32_t ref;
+
+		EXPECT(lb_flow_find(table, &hash, 0) == LB_FLOW_NONE, "a false hit");
+		ref = lb_flow_insert(table, &hash, i, LB_FLOW_SEGMENT, 0, 0);
+		if (ref != LB_FLOW_NONE)
+			lb_flow_touch(table, ref, LB_FLOW_SEGMENT, 0);
+	}
+	for (uint32_t i = 0; i < N_ENTRIES; i++) {
+		const struct lb_flow_hash hash = random_hash(&again);
+		const uint32_t ref = lb_flow_find(table, &hash, 0);
+
+		if (ref == LB_FLOW_NONE)
+			continue;
+		EXPECT(lb_flow_backend(table, ref) == i, "flow %u has another's entry", i);
+		n_found++;
+	}
+	for (uint32_t i = 0; i < 4 * N_ENTRIES; i++) {
+		const struct lb_flow_hash hash = random_hash(&seed);
+
+		EXPECT(lb_flow_find(table, &hash, 0) == LB_FLOW_NONE, "a false hit");
+	}
+
+	stats = stats_of(table);
+	assert_int_equal(n_found, stats.live);
+	assert_int_equal(stats.live, stats.inserted);
+	assert_int_equal(stats.refused, N_ENTRIES - stats.inserted);
+	/* Poisson with mean 4: a bucket has 3.22 of them in four places, 80.5 %. */
+	print_message("%u random flows, %u entries: %.2f %% found room\n", N_ENTRIES, N_ENTRIES,
+		100.0 * stats.live / N_ENTRIES);
+	assert_in_range(stats.live, N_ENTRIES / 100 * 79, N_ENTRIES / 100 * 82);
+	free(table);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes_are_what_the_header_says),
+		cmocka_unit_test(test_bad_configurations_are_refused),
+		cmocka_unit_test(test_a_flow_is_found_with_its_backend),
+		cmocka_unit_test(test_every_stored_bit_tells_flows_apart),
+		cmocka_unit_test(test_secret_moves_flows_to_other_buckets),
+		cmocka_unit_test(test_events_choose_the_timeout),
+		cmocka_unit_test(test_only_the_syn_that_made_it_is_repeated),
+		cmocka_unit_test(test_a_place_taken_over_forgets_the_syn),
+		cmocka_unit_test(test_restart_begins_again_in_place),
+		cmocka_unit_test(test_room_is_made_in_the_promised_order),
+		cmocka_unit_test(test_a_flow_is_in_its_bucket_once),
+		cmocka_unit_test(test_timeouts_are_exact_at_every_phase),
+		cmocka_unit_test(test_sweep_frees_what_timed_out),
+		cmocka_unit_test(test_sweep_spares_the_living),
+		cmocka_unit_test(test_a_jump_in_time_revives_nothing),
+		cmocka_unit_test(test_slow_time_revives_nothing),
+		cmocka_unit_test(test_smallest_steps_sweep_too),
+		cmocka_unit_test(test_time_does_not_go_back),
+		cmocka_unit_test(test_a_flood_evicts_itself_alone),
+		cmocka_unit_test(test_random_keys_are_not_taken_for_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

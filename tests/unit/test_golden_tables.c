@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_golden_tables FILE: each set of the file that tests/golden/tables.py wrote gives the
+ * table that it says.
+ */
+#include "expect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lb_compiler.h"
+#include "lb_picker.h"
+
+#define BACKENDS_MAX 64
+
+static const char *golden_path;
+
+struct golden_set {
+	enum lb_algorithm algorithm;
+	uint32_t n_slots;
+	uint64_t seed;
+	uint32_t n;
+	char names[BACKENDS_MAX][64];
+	struct lb_picker_backend backends[BACKENDS_MAX];
+};
+
+/** The next word, which must be a number. */
+static uint64_t
+read_number(FILE *file, int base)
+{
+	char word[32], *end = word;
+	uint64_t value = 0;
+
+	if (fscanf(file, "%31s", word) == 1)
+		value = strtoull(word, &end, base);
+	EXPECT(end != word && *end == '\0', "a number");
+	return value;
+}
+
+static void
+read_backends(FILE *file, struct golden_set *set)
+{
+	EXPECT(set->n >= 1 && set->n <= BACKENDS_MAX, "%u backends", set->n);
+	for (uint32_t i = 0; i < set->n; i++) {
+		EXPECT(fscanf(file, " backend %63s", set->names[i]) == 1, "backend %u", i);
+		set->backends[i].weight = (uint32_t)read_number(file, 10);
+		set->backends[i].name = set->names[i];
+		set->backends[i].name_bytes = (uint32_t)strlen(set->names[i]);
+	}
+}
+
+/** 64-bit FNV-1a of the slots, each as two bytes, the low one first. */
+static uint64_t
+checksum(const struct lb_picker *picker)
+{
+	uint64_t value = 0xcbf29ce484222325u;
+
+	for (uint32_t s = 0; s < lb_picker_slots(picker); s++) {
+		const uint32_t backend = lb_picker_backend(picker, s);
+
+		value = (value ^ (backend & 0xff)) * 0x100000001b3u;
+		value = (value ^ backend >> 8) * 0x100000001b3u;
+	}
+	return value;
+}
+
+static void
+expect_slots(FILE *file, const struct golden_set *set, const struct lb_picker *picker)
+{
+	char kind[8];
+
+	EXPECT(fscanf(file, "%7s", kind) == 1, "slots or a checksum");
+	if (strcmp(kind, "fnv1a") == 0) {
+		EXPECT(checksum(picker) == read_number(file, 16), "%s, %u slots: %016" PRIx64,
+			lb_algorithm_name(set->algorithm), set->n_slots, checksum(picker));
+		return;
+	}
+	for (uint32_t s = 0; s < set->n_slots; s++) {
+		const uint32_t want = (uint32_t)read_number(file, 10);
+
+		EXPECT(lb_picker_backend(picker, s) == want,
+			"%s, %u slots, slot %u: %u, not %u", lb_algorithm_name(set->algorithm),
+			set->n_slots, s, lb_picker_backend(picker, s), want);
+	}
+}
+
+static void
+test_tables_are_those_of_an_independent_program(void **state)
+{
+	FILE *file = fopen(golden_path, "r");
+	uint32_t n_of[LB_N_ALGORITHMS] = {0};
+	struct golden_set set;
+	char name[16], end[4];
+
+	(void)state;
+	EXPECT(file != NULL, "%s cannot be read", golden_path);
+	while (fscanf(file, " set %15s", name) == 1) {
+		const struct lb_picker *picker;
+		void *mem;
+
+		set.algorithm = lb_algorithm_from_name(name);
+		set.n_slots = (uint32_t)read_number(file, 10);
+		set.seed = read_number(file, 10);
+		set.n = (uint32_t)read_number(file, 10);
+		EXPECT(lb_picker_check_slots(set.algorithm, set.n_slots) == 0, "%s %u", name,
+			set.n_slots);
+		read_backends(file, &set);
+		mem = aligned_alloc(LB_CACHE_LINE, lb_picker_bytes(set.algorithm, set.n_slots));
+		EXPECT(lb_picker_build(mem, set.algorithm, set.n_slots, set.seed, set.backends,
+			       set.n, &picker) == 0,
+			"build");
+		expect_slots(file, &set, picker);
+		EXPECT(fscanf(file, "%3s", end) == 1 && strcmp(end, "end") == 0, "an end");
+		n_of[set.algorithm]++;
+		free(mem);
+	}
+	EXPECT(feof(file), "something else than a set");
+	for (int a = 0; a < LB_N_ALGORITHMS; a++)
+		EXPECT(n_of[a] == 12, "%u sets of %s", n_of[a],
+			lb_algorithm_name((enum lb_algorithm)a));
+	(void)fclose(file);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tables_are_those_of_an_independent_program),
+	};
+
+	if (argc != 2) {
+		(void)fprintf(stderr, "usage: test_golden_tables FILE\n");
+		return 2;
+	}
+	golden_path = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "expect.h"
+#include "lb_compiler.h"
+#include "lb_hash.h"
+#include "xrand.h"
+
+#define SEED 0x0123456789abcdefu
+
+/* Bytes 1, 8, 15, ... of all fields; the three zero bytes zero. */
+static struct lb_flow_key
+counted_key(void)
+{
+	struct lb_flow_key key;
+	uint8_t bytes[sizeof(key)] = {0};
+
+	for (size_t i = 0; i < sizeof(bytes) - sizeof(key.zero); i++)
+		bytes[i] = (uint8_t)(i * 7 + 1);
+	memcpy(&key, bytes, sizeof(key));
+	return key;
+}
+
+/*
+ * Balancers of one cluster must agree whatever they run on and whichever xxhash they are
+ * built with: these are the reference library's values, pinned.
+ */
+static void
+test_hashes_are_pinned(void **state)
+{
+	const struct lb_flow_key key = counted_key();
+	struct lb_flow_hash hash;
+
+	(void)state;
+	lb_hash_flows(&key, 1, 0, &hash);
+	assert_int_equal(hash.pick, 0xc7baf97fa0cb6919u);
+	assert_int_equal(hash.place, 0xa45e903f4707c9eau);
+	lb_hash_flows(&key, 1, SEED, &hash);
+	assert_int_equal(hash.pick, 0x6626e256bb05aa01u);
+	assert_int_equal(hash.place, 0x26fa0b7e432dfeccu);
+
+	assert_int_equal(lb_hash_name("web-1", 5, 0, 0), 0xce3f0550dc4eb434u);
+	assert_int_equal(lb_hash_name("web-1", 5, 0, 1), 0x95ef40923ee7274du);
+	assert_int_equal(lb_hash_bytes("web-1", 5, 1), 0x95ef40923ee7274du);
+	assert_int_equal(lb_hash_bytes("", 0, 0), 0x2d06800538d394c2u);
+}
+
+static void
+test_a_name_is_its_bytes_and_its_seed(void **state)
+{
+	(void)state;
+	assert_int_equal(lb_hash_name("web-10", 5, 0, 0), lb_hash_name("web-1", 5, 0, 0));
+	assert_int_equal(lb_hash_name("web-1", 5, 3, 4), lb_hash_name("web-1", 5, 7, 0));
+	/* The sum of seed and k may go round; it is modulo 2^64 on every machine. */
+	assert_int_equal(lb_hash_name("web-1", 5, UINT64_MAX, 1),
+		lb_hash_name("web-1", 5, 0, 0));
+}
+
+static void
+test_a_burst_is_hashed_as_its_keys_are(void **state)
+{
+	struct lb_flow_key keys[33];
+	struct lb_flow_hash burst[LB_N_ELEMENTS(keys) + 1];
+	uint64_t seed = 4;
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(keys); i++) {
+		keys[i] = counted_key();
+		keys[i].sport_be = (uint16_t)xrand(&seed);
+	}
+	memset(burst, 0xaa, sizeof(burst));
+	lb_hash_flows(keys, LB_N_ELEMENTS(keys), SEED, burst);
+	for (size_t i = 0; i < LB_N_ELEMENTS(keys); i++) {
+		struct lb_flow_hash one;
+
+		lb_hash_flows(&keys[i], 1, SEED, &one);
+		assert_memory_equal(&one, &burst[i], sizeof(one));
+	}
+	assert_int_equal(burst[LB_N_ELEMENTS(keys)].pick, 0xaaaaaaaaaaaaaaaau);
+}
+
+static void
+test_every_byte_of_a_key_counts(void **state)
+{
+	const struct lb_flow_key key = counted_key();
+	struct lb_flow_hash whole;
+
+	(void)state;
+	lb_hash_flows(&key, 1, SEED, &whole);
+	for (size_t i = 0; i < sizeof(key) - sizeof(key.zero); i++) {
+		struct lb_flow_key other = key;
+		struct lb_flow_hash hash;
+		uint8_t bytes[sizeof(key)];
+
+		memcpy(bytes, &other, sizeof(bytes));
+		bytes[i] ^= 1;
+		memcpy(&other, bytes, sizeof(bytes));
+		lb_hash_flows(&other, 1, SEED, &hash);
+		EXPECT(hash.pick != whole.pick && hash.place != whole.place, "byte %zu", i);
+	}
+}
+
+static void
+test_an_affinity_leaves_out_what_it_says(void **state)
+{
+	static const struct {
+		const char *name;
+		enum lb_affinity affinity;
+		bool has_sport;
+		bool has_rest; /* destination, its port, protocol */
+	} rows[] = {
+		{"5-tuple", LB_AFFINITY_5_TUPLE, true, true},
+		{"source-ip", LB_AFFINITY_SOURCE_IP, false, false},
+		{"source-ip-port", LB_AFFINITY_SOURCE_IP_PORT, true, false},
+	};
+	const struct lb_flow_key key = counted_key();
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const enum lb_affinity affinity = rows[i].affinity;
+		const uint64_t pick = lb_hash_pick(&key, affinity, SEED);
+		struct lb_flow_key other[5];
+
+		for (size_t k = 0; k < LB_N_ELEMENTS(other); k++)
+			other[k] = key;
+		other[0].src.bytes[15] ^= 1;
+		other[1].sport_be ^= 1;
+		other[2].dst.bytes[15] ^= 1;
+		other[3].dport_be ^= 1;
+		other[4].proto ^= 1;
+		for (size_t k = 0; k < LB_N_ELEMENTS(other); k++) {
+			const bool counts =
+				k == 0 || (k == 1 ? rows[i].has_sport : rows[i].has_rest);
+
+			EXPECT((lb_hash_pick(&other[k], affinity, SEED) != pick) == counts,
+				"%s: field %zu", rows[i].name, k);
+		}
+	}
+}
+
+static void
+test_picks_are_pinned(void **state)
+{
+	const struct lb_flow_key key = counted_key();
+	struct lb_flow_hash hash;
+
+	(void)state;
+	lb_hash_flows(&key, 1, SEED, &hash);
+	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_5_TUPLE, SEED), hash.pick);
+	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_SOURCE_IP, 0), 0x7b1253a89c8cffacu);
+	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_SOURCE_IP_PORT, 0),
+		0x6203ae04741f4c90u);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hashes_are_pinned),
+		cmocka_unit_test(test_a_name_is_its_bytes_and_its_seed),
+		cmocka_unit_test(test_a_burst_is_hashed_as_its_keys_are),
+		cmocka_unit_test(test_every_byte_of_a_key_counts),
+		cmocka_unit_test(test_an_affinity_leaves_out_what_it_says),
+		cmocka_unit_test(test_picks_are_pinned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef REPLAY_FLOWS_H
+#define REPLAY_FLOWS_H
+
+/**
+ * @file
+ * An auditor of flows: did all packets of a flow go to one backend?
+ *
+ * It watches what the packet path decided, and does not ask it: it follows each flow by the
+ * rules of the flow table (a SYN or a time-out begins a new one), but forgets none for want
+ * of room. So a flow that the flow table had to give up, and that then went elsewhere, is
+ * seen as what it is to its user: broken.
+ *
+ * Bounded: it holds REPLAY_FLOWS_MAX flows, 80 MiB when full; past that the one that was
+ * silent for longest, among four, is forgotten.
+ */
+
+#include <stdbool.h>
+
+#include "dp.h"
+
+#define REPLAY_FLOWS_MAX (1u << 21)
+
+struct replay_flows; /* opaque */
+
+/** Whether a backend is up or draining now; called when a flow changes its backend. */
+typedef bool (*replay_is_live_fn)(const void *context, uint32_t backend);
+
+/**
+ * @param timeout_ns  The flow table's, by enum lb_flow_timeout.
+ * @retval -ENOMEM    No memory.
+ */
+int replay_flows_create(const uint64_t timeout_ns[static LB_FLOW_N_TIMEOUTS],
+	replay_is_live_fn is_live, const void *context,
+	struct replay_flows **out) lb_must_check;
+
+void replay_flows_destroy(struct replay_flows *flows);
+
+/** Look at one forwarded packet that belongs to a flow; in the order of the capture. */
+void replay_flows_see(struct replay_flows *flows, const struct dp_decision *decision,
+	uint64_t now_ns);
+
+/** Flows whose packets went to more than one backend. */
+uint64_t replay_flows_moved(const struct replay_flows *flows);
+
+/** Of them, those whose first backend was still up or draining when they moved. */
+uint64_t replay_flows_broken(const struct replay_flows *flows);
+
+#endif
