@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cfg_yaml.h"
 #include "ctl_apply.h"
@@ -156,6 +157,46 @@ start_plane(struct run *run, const char *program)
 			"there is not enough memory for the data plane; fewer workers or "
 			"dataplane.flow_entries need less");
 	return put_in_force(run, "start");
+}
+
+/* Whether two paths name one ordinary file, by whatever names; "-" and NULL name none. */
+static bool
+is_same_file(const char *a, const char *b)
+{
+	struct stat stat_a;
+	struct stat stat_b;
+
+	return a != NULL && b != NULL && stat(a, &stat_a) == 0 && stat(b, &stat_b) == 0 &&
+	       S_ISREG(stat_a.st_mode) && stat_a.st_dev == stat_b.st_dev &&
+	       stat_a.st_ino == stat_b.st_ino;
+}
+
+/* An output that is also read, or written twice, would destroy what the user has. */
+static enum replay_status
+check_outputs(const struct replay_options *options)
+{
+	const char *const outputs[] = {options->write, options->decisions};
+	const char *const inputs[] = {options->config, options->events, options->expect,
+		options->expect_output, options->input};
+
+	for (size_t i = 0; i < LB_N_ELEMENTS(outputs); i++) {
+		bool is_taken = false;
+
+		for (size_t k = 0; k < LB_N_ELEMENTS(inputs); k++)
+			is_taken |= is_same_file(outputs[i], inputs[k]);
+		if (!is_taken)
+			continue;
+		(void)fprintf(stderr,
+			"shunt-replay: %s is read by this replay, and cannot be written by "
+			"it\n",
+			outputs[i]);
+		return REPLAY_BAD_USAGE;
+	}
+	if (outputs[0] != NULL && outputs[1] != NULL &&
+		(strcmp(outputs[0], outputs[1]) == 0 || is_same_file(outputs[0], outputs[1])))
+		return fail(REPLAY_BAD_USAGE,
+			"--write and --decisions cannot go to the same file");
+	return REPLAY_DONE;
 }
 
 static enum replay_status
@@ -517,6 +558,8 @@ replay(struct run *run, const char *program)
 
 	if (status == REPLAY_DONE)
 		status = open_capture(run);
+	if (status == REPLAY_DONE)
+		status = check_outputs(run->options);
 	if (status == REPLAY_DONE)
 		status = start_plane(run, program);
 	if (status == REPLAY_DONE)

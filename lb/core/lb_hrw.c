@@ -70,6 +70,7 @@ compare_members(const void *a, const void *b)
 	return x->position < y->position ? -1 : 1;
 }
 
+/** Whether a beats b, of another weight; so not both score and u are the same. */
 static bool
 is_better(const struct leader *a, const struct leader *b)
 {
@@ -78,9 +79,7 @@ is_better(const struct leader *a, const struct leader *b)
 
 	if (a_scaled != b_scaled)
 		return a_scaled < b_scaled;
-	if (a->u != b->u)
-		return a->u > b->u;
-	return a->member->position < b->member->position;
+	return a->u > b->u;
 }
 
 /**

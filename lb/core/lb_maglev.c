@@ -112,7 +112,7 @@ inverse(uint32_t x, uint32_t p)
 	return of_b < 0 ? (uint32_t)(of_b + (int32_t)p) : (uint32_t)of_b;
 }
 
-/** The turn after next: the smallest round by which the accumulator is full again. */
+/** On to the turn after: the first round in which the accumulator is full again. */
 static void
 advance_pace(struct pace *pace, uint32_t weight)
 {
@@ -174,6 +174,7 @@ turns_in_block(size_t n)
 	return aim < BLOCK_TURNS_MAX ? aim : BLOCK_TURNS_MAX;
 }
 
+/** Prepare a first block of turns; free_turns() undoes it. */
 static int
 init_turns(struct turns *t, const struct lb_maglev_backend *backends, size_t n)
 {
@@ -181,7 +182,6 @@ init_turns(struct turns *t, const struct lb_maglev_backend *backends, size_t n)
 	uint64_t weight_sum = 0;
 	uint32_t weight_max = 0, weight_min = UINT32_MAX;
 
-	assert(n > 0);
 	for (size_t b = 0; b < n; b++) {
 		const uint32_t weight = backends[b].weight;
 
@@ -193,7 +193,10 @@ init_turns(struct turns *t, const struct lb_maglev_backend *backends, size_t n)
 
 	*t = (struct turns){.is_equal = weight_min == weight_max};
 	t->n_rounds = (uint32_t)(aim * weight_max / weight_sum) + 1;
-	/* A backend has n_rounds * weight / weight_max turns in a block, or one more. */
+	/*
+	 * A backend has at most n_rounds * weight / weight_max turns in a block, and one more:
+	 * aim + weight_sum / weight_max + n in all.
+	 */
 	t->order = calloc(aim + 2 * n, sizeof(*t->order));
 	t->drawn = malloc((aim + 2 * n) * sizeof(*t->drawn));
 	t->starts = malloc(t->n_rounds * sizeof(*t->starts));
@@ -365,8 +368,10 @@ lb_maglev_fill(const struct lb_maglev_backend *backends, size_t n, uint32_t n_sl
 		.n_free = n_slots,
 		.n_tail = tail_slots(n_slots),
 	};
-	int ret = init_turns(&f.turns, backends, n);
+	int ret;
 
+	assert(n > 0);
+	ret = init_turns(&f.turns, backends, n);
 	if (ret != 0)
 		return ret;
 

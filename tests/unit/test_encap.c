@@ -138,8 +138,7 @@ test_a_template_is_made_or_refused(void **state)
 		got = lb_encap_init(&encap, &conf);
 		EXPECT(got == confs[i].want, "%s: %d", confs[i].name, got);
 		if (got != 0)
-			EXPECT(memcmp(&before, &encap, sizeof(before)) == 0, "%s: touched",
-				confs[i].name);
+			assert_memory_equal(&before, &encap, sizeof(before)); /* untouched */
 	}
 }
 
@@ -397,11 +396,11 @@ test_l2_writes_nothing(void **state)
 {
 	const struct lb_encap encap = encap_of(LB_FORWARD_L2, true);
 	const struct lb_encap_packet packet = {.inner_bytes = 100};
-	uint8_t *none = malloc(0);
+	uint8_t out = 0xaa;
 
 	(void)state;
-	lb_encap_write(&encap, &packet, none);
-	free(none);
+	lb_encap_write(&encap, &packet, &out);
+	assert_int_equal(out, 0xaa);
 }
 
 int

@@ -82,7 +82,7 @@ encap_of(const struct golden *g)
 static void
 compare(const struct golden *g, unsigned int line, const struct lb_encap *encap)
 {
-	uint8_t inner[sizeof(g->inner) / 2];
+	uint8_t inner[sizeof(g->inner) / 2] = {0};
 	uint8_t want[sizeof(g->outer) / 2];
 	const size_t n_inner = from_hex(g->inner, inner);
 	const size_t n_want = from_hex(g->outer, want);
