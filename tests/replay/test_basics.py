@@ -381,9 +381,12 @@ def strip_rate(text):
 
 
 class Running(lib.ReplayCase):
+    def setUp(self):
+        super().setUp()
+        self.settings = self.put("c.yaml", config(service()))
+
     def command(self, name, source):
-        path = self.put("c.yaml", config(service()))
-        return ["-c", path, "-j", "-w", self.folder / f"{name}.pcap",
+        return ["-c", self.settings, "-j", "-w", self.folder / f"{name}.pcap",
                 "-d", self.folder / f"{name}.jsonl", source]
 
     def outputs(self, name, report):
