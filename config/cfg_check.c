@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lb_prime.h"
+
 #define MTU_IPV6_MIN 1280u
 
 /*
@@ -235,29 +237,6 @@ check_port_mtus(const struct cfg_dataplane *dataplane, struct cfg_errors *errors
 	}
 }
 
-static bool
-is_prime(uint32_t n)
-{
-	if (n < 4)
-		return n >= 2;
-	if (n % 2 == 0)
-		return false;
-	for (uint32_t i = 3; i <= n / i; i += 2) {
-		if (n % i == 0)
-			return false;
-	}
-	return true;
-}
-
-/* n_slots is at most LB_SLOTS_MAX, which is prime. */
-static uint32_t
-next_prime(uint32_t n_slots)
-{
-	while (!is_prime(n_slots))
-		n_slots++;
-	return n_slots;
-}
-
 static void
 check_table(const struct cfg_service *service, struct cfg_errors *errors)
 {
@@ -271,11 +250,11 @@ check_table(const struct cfg_service *service, struct cfg_errors *errors)
 		cfg_error(errors, pos,
 			"size: expected a whole number from %u to %u, found %" PRIu32,
 			LB_SLOTS_MIN, LB_SLOTS_MAX, n_slots);
-	else if (service->algorithm == CFG_MAGLEV && !is_prime(n_slots))
+	else if (service->algorithm == CFG_MAGLEV && !lb_is_prime(n_slots))
 		cfg_error(errors, pos,
 			"size: maglev needs a prime number, and %" PRIu32
 			" is none; the nearest above is %" PRIu32,
-			n_slots, next_prime(n_slots));
+			n_slots, lb_next_prime(n_slots));
 	if (service->n_backends > n_slots)
 		cfg_error(errors, pos,
 			"size: %zu backends do not fit into %" PRIu32

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAYS   4u
-#define N_SETS (REPLAY_FLOWS_MAX / WAYS)
+/*
+ * How many neighbouring records a flow may be in. With half of all in use, one flow in 10^10
+ * finds none free among so many.
+ */
+#define WINDOW 128u
 
 enum state { FREE, NEW_TCP, OPEN_TCP, CLOSING_TCP, DATAGRAMS };
 
@@ -20,7 +23,7 @@ struct record {
 };
 
 struct replay_flows {
-	struct record *records; /* N_SETS of WAYS */
+	struct record *records; /* REPLAY_FLOWS_MAX; one in use is never free again */
 	uint64_t timeout_ns[LB_FLOW_N_TIMEOUTS];
 	replay_is_live_fn is_live;
 	const void *context;
@@ -58,29 +61,6 @@ replay_flows_destroy(struct replay_flows *flows)
 	free(flows);
 }
 
-/* The flow's record, or else the one that gives way: free, or silent for longest. */
-static struct record *
-find_record(const struct replay_flows *flows, const struct lb_flow_hash *hash, bool *is_found)
-{
-	struct record *set = &flows->records[(hash->place >> 32) % N_SETS * WAYS];
-	struct record *oldest = set;
-
-	for (unsigned int i = 0; i < WAYS; i++) {
-		struct record *record = &set[i];
-
-		if (record->state != FREE && record->hash.pick == hash->pick &&
-			record->hash.place == hash->place) {
-			*is_found = true;
-			return record;
-		}
-		if (record->state == FREE ||
-			(oldest->state != FREE && record->last_ns < oldest->last_ns))
-			oldest = record;
-	}
-	*is_found = false;
-	return oldest;
-}
-
 static bool
 is_over(const struct replay_flows *flows, const struct record *record, uint64_t now_ns)
 {
@@ -92,6 +72,36 @@ is_over(const struct replay_flows *flows, const struct record *record, uint64_t 
 	};
 
 	return now_ns - record->last_ns > flows->timeout_ns[timeouts[record->state]];
+}
+
+/*
+ * The flow's record, or else the one to begin it in: where a flow is over, free, or of all
+ * the silent for longest.
+ */
+static struct record *
+find_record(const struct replay_flows *flows, const struct lb_flow_hash *hash, uint64_t now_ns,
+	bool *is_found)
+{
+	const uint64_t home = hash->place >> 32;
+	struct record *oldest = NULL;
+
+	*is_found = false;
+	for (unsigned int i = 0; i < WINDOW; i++) {
+		struct record *record = &flows->records[(home + i) % REPLAY_FLOWS_MAX];
+
+		if (record->state == FREE) {
+			const bool has_place = oldest != NULL && is_over(flows, oldest, now_ns);
+
+			return has_place ? oldest : record;
+		}
+		if (record->hash.pick == hash->pick && record->hash.place == hash->place) {
+			*is_found = true;
+			return record;
+		}
+		if (oldest == NULL || record->last_ns < oldest->last_ns)
+			oldest = record;
+	}
+	return oldest;
 }
 
 static void
@@ -124,7 +134,7 @@ void
 replay_flows_see(struct replay_flows *flows, const struct dp_decision *d, uint64_t now_ns)
 {
 	bool is_found;
-	struct record *record = find_record(flows, &d->hash, &is_found);
+	struct record *record = find_record(flows, &d->hash, now_ns, &is_found);
 	const bool is_alive = is_found && !is_over(flows, record, now_ns);
 
 	if (d->event == DP_NO_EVENT) { /* an ICMP error: of the flow, if there is one */

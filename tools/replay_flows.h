@@ -11,8 +11,8 @@
  * of room. So a flow that the flow table had to give up, and that then went elsewhere, is
  * seen as what it is to its user: broken.
  *
- * Bounded: it holds REPLAY_FLOWS_MAX flows, 80 MiB when full; past that the one that was
- * silent for longest, among four, is forgotten.
+ * Bounded: 80 MiB, for REPLAY_FLOWS_MAX flows. None is forgotten while half as many are
+ * alive; beyond that a new one may push out, of its neighbours, the one silent for longest.
  */
 
 #include <stdbool.h>

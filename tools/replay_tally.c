@@ -18,7 +18,8 @@ struct counts {
 
 /* What each backend got in one phase, and how many slots it had. */
 struct phase {
-	struct replay_report_phase head;
+	char *title;
+	uint64_t first_packet;
 	uint64_t *packets; /* by backend id; n_ids of them */
 	uint32_t *slots;
 	size_t n_ids;
@@ -56,7 +57,7 @@ replay_tally_create(const struct ctl_apply *apply, struct replay_tally **out)
 static void
 free_phase(struct phase *phase)
 {
-	free((char *)(uintptr_t)phase->head.title);
+	free(phase->title);
 	free(phase->packets);
 	free(phase->slots);
 }
@@ -118,11 +119,11 @@ fill_phase(const struct replay_tally *tally, struct phase *phase, const char *be
 	const char *title, uint64_t first_packet)
 {
 	*phase = (struct phase){.n_ids = ctl_apply_n_backends(tally->apply)};
-	phase->head.first_packet = first_packet;
-	phase->head.title = join_titles(before, title);
+	phase->first_packet = first_packet;
+	phase->title = join_titles(before, title);
 	phase->packets = calloc(phase->n_ids + 1, sizeof(*phase->packets));
 	phase->slots = calloc(phase->n_ids + 1, sizeof(*phase->slots));
-	if (phase->head.title == NULL || phase->packets == NULL || phase->slots == NULL ||
+	if (phase->title == NULL || phase->packets == NULL || phase->slots == NULL ||
 		ctl_apply_count_slots(tally->apply, phase->slots, phase->n_ids) != 0) {
 		free_phase(phase);
 		return -ENOMEM;
@@ -161,9 +162,8 @@ replay_tally_phase(struct replay_tally *tally, const struct cfg_model *model, co
 	if (phases == NULL)
 		return -ENOMEM;
 	tally->phases = phases;
-	if (fill_phase(tally, &phase,
-		    is_continued ? phases[tally->n_phases - 1].head.title : NULL, title,
-		    first_packet) != 0)
+	if (fill_phase(tally, &phase, is_continued ? phases[tally->n_phases - 1].title : NULL,
+		    title, first_packet) != 0)
 		return -ENOMEM;
 
 	note_tables(tally, model);
@@ -215,7 +215,10 @@ make_rows(struct replay_tally *tally, struct replay_report *out)
 		return -ENOMEM;
 
 	for (size_t i = 0; i < tally->n_phases; i++)
-		tally->heads[i] = tally->phases[i].head;
+		tally->heads[i] = (struct replay_report_phase){
+			.title = tally->phases[i].title,
+			.first_packet = tally->phases[i].first_packet,
+		};
 	for (size_t i = 0; i < n_services; i++) {
 		struct replay_report_service *row = &tally->rows[i];
 
@@ -236,7 +239,7 @@ make_rows(struct replay_tally *tally, struct replay_report *out)
 
 /* Ids are given out service by service only at first, so rows are gathered by service. */
 static void
-place_backend_rows(struct replay_tally *tally, struct replay_report_backend **row_of)
+place_backend_rows(struct replay_tally *tally, size_t *row_of)
 {
 	size_t next = 0;
 
@@ -252,19 +255,21 @@ place_backend_rows(struct replay_tally *tally, struct replay_report_backend **ro
 			ctl_apply_backend(tally->apply, (uint32_t)id);
 		struct replay_report_service *service = &tally->rows[name.service];
 
-		row_of[id] = &service->backends[service->n_backends++];
-		row_of[id]->name = name.name;
-		row_of[id]->state = "removed";
+		struct replay_report_backend *row = &service->backends[service->n_backends++];
+
+		row->name = name.name;
+		row->state = "removed";
+		row_of[id] = (size_t)(row - tally->backend_rows);
 	}
 }
 
 static void
-fill_backend_rows(struct replay_tally *tally, struct replay_report_backend **row_of)
+fill_backend_rows(struct replay_tally *tally, const size_t *row_of)
 {
 	const size_t n_phases = tally->n_phases;
 
 	for (size_t id = 0; id < tally->n_backends; id++) {
-		struct replay_report_backend *row = row_of[id];
+		struct replay_report_backend *row = &tally->backend_rows[row_of[id]];
 
 		row->packets = tally->backends[id].packets;
 		row->bytes = tally->backends[id].bytes;
@@ -282,8 +287,7 @@ fill_backend_rows(struct replay_tally *tally, struct replay_report_backend **row
 }
 
 static void
-note_model(struct replay_tally *tally, const struct cfg_model *model,
-	struct replay_report_backend **row_of)
+note_model(struct replay_tally *tally, const struct cfg_model *model, const size_t *row_of)
 {
 	for (size_t i = 0; i < model->n_services; i++) {
 		const struct cfg_service *service = &model->services[i];
@@ -292,8 +296,8 @@ note_model(struct replay_tally *tally, const struct cfg_model *model,
 
 		row->is_removed = false;
 		for (size_t k = 0; k < service->n_backends; k++)
-			row_of[ctl_apply_backend_id(tally->apply, i, k)]->state =
-				cfg_state_words[service->backends[k].state];
+			tally->backend_rows[row_of[ctl_apply_backend_id(tally->apply, i, k)]]
+				.state = cfg_state_words[service->backends[k].state];
 	}
 }
 
@@ -301,7 +305,7 @@ int
 replay_tally_report(struct replay_tally *tally, const struct cfg_model *model,
 	struct replay_report *out)
 {
-	struct replay_report_backend **row_of = calloc(tally->n_backends + 1, sizeof(*row_of));
+	size_t *row_of = calloc(tally->n_backends + 1, sizeof(*row_of));
 	int ret = -ENOMEM;
 
 	if (row_of == NULL)

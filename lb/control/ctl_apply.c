@@ -299,6 +299,7 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 			return ret;
 		state->weights[i] = table_weight(backend);
 		to->id = state->ids[i];
+		to->service = (uint32_t)place;
 		translate_backend(build, service, backend, to);
 	}
 	return take_table(apply, build, place);
@@ -383,6 +384,8 @@ ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 		.hash_seed = model->hash_seed,
 		.has_kernel = model->dataplane.kernel != CFG_KERNEL_NONE,
 	};
+	const uint32_t n_services = ctl_names_count(apply->services);
+	const uint32_t n_backends = ctl_names_count(apply->backends);
 	uint32_t *place_of;
 	bool *is_live;
 	int ret = translate(apply, &build);
@@ -406,6 +409,10 @@ ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 	commit(apply, &build, place_of, is_live); /* nothing can fail past this line */
 
 free_build:
+	if (ret != 0) {
+		ctl_names_take_back(apply->services, n_services);
+		ctl_names_take_back(apply->backends, n_backends);
+	}
 	if (ret == -ENOMEM)
 		(void)fprintf(messages, "there is not enough memory for the tables\n");
 	free_tables(build.tables, model->n_services);

@@ -119,6 +119,19 @@ ctl_names_intern(struct ctl_names *names, uint32_t parent, const char *name, uin
 	return 0;
 }
 
+void
+ctl_names_take_back(struct ctl_names *names, uint32_t n)
+{
+	/* The last first: what was put in place after a name may lie beyond it. */
+	while (names->n_entries > n) {
+		const struct entry *last = &names->entries[names->n_entries - 1];
+
+		*find_place(names, last->parent, last->text) = FREE;
+		free(last->text);
+		names->n_entries--;
+	}
+}
+
 uint32_t
 ctl_names_count(const struct ctl_names *names)
 {

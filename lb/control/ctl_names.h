@@ -39,6 +39,12 @@ void ctl_names_destroy(struct ctl_names *names);
 int ctl_names_intern(struct ctl_names *names, uint32_t parent, const char *name,
 	uint32_t *out) lb_must_check;
 
+/**
+ * Take back the numbers from n on, as if they had never been given out: of an attempt that
+ * failed, and that nobody has heard of.
+ */
+void ctl_names_take_back(struct ctl_names *names, uint32_t n);
+
 /** Numbers given out. */
 uint32_t ctl_names_count(const struct ctl_names *names);
 

@@ -138,16 +138,6 @@ lb_prefix_has_host_bits(const struct lb_prefix *prefix)
 	return !lb_addr_equal(&masked, &prefix->addr);
 }
 
-bool
-lb_prefix_contains(const struct lb_prefix *prefix, const struct lb_addr *addr)
-{
-	const struct lb_addr a = lb_addr_mask(addr, prefix->n_bits);
-	const struct lb_addr b = lb_addr_mask(&prefix->addr, prefix->n_bits);
-
-	/* ::/0 covers every IPv6 address, and no IPv4 address however we hold it. */
-	return lb_addr_is_v4(&prefix->addr) == lb_addr_is_v4(addr) && lb_addr_equal(&a, &b);
-}
-
 static int
 hex_digit(char c)
 {

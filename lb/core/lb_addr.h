@@ -75,8 +75,6 @@ bool lb_prefix_has_host_bits(const struct lb_prefix *prefix);
 /** addr with all bits after the first n_bits (0..128) cleared. */
 struct lb_addr lb_addr_mask(const struct lb_addr *addr, unsigned int n_bits);
 
-bool lb_prefix_contains(const struct lb_prefix *prefix, const struct lb_addr *addr);
-
 /** Parse six pairs of hexadecimal digits with colons between. @retval -EINVAL  It is not. */
 int lb_mac_parse(const char *text, struct lb_mac *out) lb_must_check;
 

@@ -68,11 +68,3 @@ lb_csum_finish(uint64_t sum)
 {
 	return (uint16_t)~fold(sum);
 }
-
-uint16_t
-lb_csum_update(uint16_t csum_be, uint16_t old_be, uint16_t new_be)
-{
-	const uint64_t sum = (uint64_t)(uint16_t)~csum_be + (uint16_t)~old_be + new_be;
-
-	return (uint16_t)~fold(sum);
-}

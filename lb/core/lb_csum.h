@@ -4,7 +4,7 @@
 
 /**
  * @file
- * The Internet checksum (RFC 1071), full and incremental (RFC 1624).
+ * The Internet checksum (RFC 1071).
  *
  * Sums are held unfolded in 64 bits, in the byte order of memory: adding native
  * 16-, 32- or 64-bit words gives the right bytes on either kind of machine
@@ -38,11 +38,5 @@ lb_csum_join(uint64_t a, uint64_t b)
 
 /** The checksum field for a sum, ready to be stored with memcpy (network order). */
 uint16_t lb_csum_finish(uint64_t sum);
-
-/**
- * A checksum after one 16-bit word it covers has changed (RFC 1624, equation 3).
- * All three are as read from memory.
- */
-uint16_t lb_csum_update(uint16_t csum_be, uint16_t old_be, uint16_t new_be);
 
 #endif

@@ -60,12 +60,13 @@ struct lb_encap_conf {
 	struct lb_mac inner_src;
 };
 
+/** What every packet reads comes first, to lie on one cache line with a short header. */
 struct lb_encap {
+	uint8_t n_bytes; /**< of bytes[] in use; 0 for L2 */
+	uint8_t mode;    /**< enum lb_forward_mode */
+	bool is_v6;      /**< the outer family */
+	uint64_t sum;    /**< IPv4: sum of the header; UDP over IPv6: of what is constant */
 	uint8_t bytes[LB_ENCAP_BYTES_MAX]; /**< the headers, per-packet fields 0 */
-	uint8_t n_bytes;                   /**< of them in use; 0 for L2 */
-	uint8_t mode;                      /**< enum lb_forward_mode */
-	bool is_v6;                        /**< the outer family */
-	uint64_t sum; /**< IPv4: sum of the header; UDP over IPv6: of what is constant */
 };
 
 /** What of one packet goes into its outer headers. */

@@ -21,21 +21,13 @@ struct lb_flow_hash {
 	uint64_t place; /**< high half: places the flow in the flow table, after mixing */
 };
 
-/**
- * Hash keys, one burst at a time.
- *
- * @param keys      n keys, all 40 bytes significant.
- * @param n         Number of keys.
- * @param seed      The configuration's hash_seed.
- * @param[out] out  Room for n hashes.
- */
-void lb_hash_flows(const struct lb_flow_key *keys, size_t n, uint64_t seed,
-	struct lb_flow_hash *out);
+/** Hash a flow key, all of its 40 bytes, under the configuration's hash_seed. */
+struct lb_flow_hash lb_hash_flow(const struct lb_flow_key *key, uint64_t seed);
 
 /**
  * The slot-choosing hash under an affinity other than the 5-tuple: fields that
  * the affinity leaves out are hashed as zero. LB_AFFINITY_5_TUPLE gives
- * lb_hash_flows()'s pick.
+ * lb_hash_flow()'s pick.
  */
 uint64_t lb_hash_pick(const struct lb_flow_key *key, enum lb_affinity affinity, uint64_t seed);
 

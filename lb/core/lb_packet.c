@@ -241,6 +241,8 @@ parse_quote_v6(const struct view *view, size_t offset, struct quote *out)
 	out->dst = load_v6(p + 24);
 	out->proto = chain.proto;
 	out->l4_offset = chain.offset;
+	if (lb_addr_is_v4(&out->src) || lb_addr_is_v4(&out->dst))
+		return LB_DROP_BAD_IP_VERSION;
 	return LB_FORWARD;
 }
 
@@ -341,27 +343,44 @@ parse_udp(const struct view *view, struct lb_packet *out)
 	return LB_FORWARD;
 }
 
-static enum lb_verdict
-parse_l4(const struct view *view, struct lb_packet *out)
+/* What a packet is by its protocol alone. */
+static enum lb_packet_kind
+kind_of(uint8_t proto, bool is_v6)
 {
-	out->kind = LB_PACKET_FLOW;
-	switch (out->key.proto) {
-	case IPPROTO_TCP:
-		return parse_tcp(view, out);
-	case IPPROTO_UDP:
-		return parse_udp(view, out);
+	switch (proto) {
 	case IPPROTO_ICMP:
-		return out->is_v6 ? LB_FORWARD : parse_icmp(view, out);
+		return is_v6 ? LB_PACKET_FLOW : LB_PACKET_ICMP_OTHER;
 	case IPPROTO_ICMPV6:
-		return out->is_v6 ? parse_icmp(view, out) : LB_FORWARD;
+		return is_v6 ? LB_PACKET_ICMP_OTHER : LB_PACKET_FLOW;
 	case IPPROTO_IPIP:
 	case IPPROTO_IPV6:
 	case IPPROTO_GRE:
-		out->kind = LB_PACKET_TUNNEL;
-		return LB_FORWARD;
+		return LB_PACKET_TUNNEL;
 	default:
-		return LB_FORWARD;
+		return LB_PACKET_FLOW;
 	}
+}
+
+static enum lb_verdict
+parse_l4(const struct view *view, struct lb_packet *out)
+{
+	out->kind = (uint8_t)kind_of(out->key.proto, out->is_v6);
+	if (out->key.proto == IPPROTO_TCP)
+		return parse_tcp(view, out);
+	if (out->key.proto == IPPROTO_UDP)
+		return parse_udp(view, out);
+	return out->kind == LB_PACKET_ICMP_OTHER ? parse_icmp(view, out) : LB_FORWARD;
+}
+
+/* A fragment after the first: its L4 header, if its protocol has one, was in the first. */
+static void
+take_later_fragment(struct lb_packet *out)
+{
+	const uint8_t proto = out->key.proto;
+
+	out->kind = (uint8_t)kind_of(proto, out->is_v6);
+	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP || (out->is_v6 && is_extension(proto)))
+		out->kind = LB_PACKET_LATER_FRAGMENT;
 }
 
 /* The IP packet must have been on the wire in full; the capture may have cut it. */
@@ -410,6 +429,7 @@ check_ipv4(struct view *view, struct lb_packet *out, size_t *header_bytes)
 	verdict = need(view, (size_t)out->ip_offset + IPV4_BYTES);
 	if (verdict != LB_FORWARD)
 		return verdict;
+	out->dst = lb_addr_from_v4(p + 16);
 	if (p[0] >> 4 != 4)
 		return LB_DROP_BAD_IP_VERSION;
 	n = (size_t)(p[0] & 0x0f) * 4;
@@ -446,15 +466,14 @@ parse_ipv4(struct view *view, struct lb_packet *out)
 	out->tos = p[1];
 	out->l4_offset = (uint16_t)(out->ip_offset + header_bytes);
 	out->key.src = lb_addr_from_v4(p + 12);
-	out->key.dst = lb_addr_from_v4(p + 16);
+	out->key.dst = out->dst;
 	out->key.proto = p[9];
-	out->dst = out->key.dst;
 
 	fragment = load16(p + 6);
 	if ((fragment & IPV4_FRAGMENT_DF) != 0)
 		out->flags |= LB_PACKET_DF;
 	if ((fragment & IPV4_FRAGMENT_OFFSET) != 0) {
-		out->kind = LB_PACKET_LATER_FRAGMENT;
+		take_later_fragment(out);
 		return LB_FORWARD;
 	}
 	if ((fragment & IPV4_FRAGMENT_MF) != 0)
@@ -471,6 +490,7 @@ check_ipv6(struct view *view, struct lb_packet *out)
 	verdict = need(view, (size_t)out->ip_offset + IPV6_BYTES);
 	if (verdict != LB_FORWARD)
 		return verdict;
+	out->dst = load_v6(p + 24);
 	if (p[0] >> 4 != 6)
 		return LB_DROP_BAD_IP_VERSION;
 	out->ip_bytes = (uint32_t)IPV6_BYTES + load16(p + 4);
@@ -500,15 +520,16 @@ parse_ipv6(struct view *view, struct lb_packet *out)
 	out->tos = (uint8_t)(load16(p) >> 4);
 	out->l4_offset = (uint16_t)chain.offset;
 	out->key.src = load_v6(p + 8);
-	out->key.dst = load_v6(p + 24);
+	out->key.dst = out->dst;
 	out->key.proto = chain.proto;
-	out->dst = out->key.dst;
+	if (lb_addr_is_v4(&out->key.src) || lb_addr_is_v4(&out->key.dst))
+		return LB_TO_KERNEL;
 	if (!chain.is_final) {
 		out->kind = LB_PACKET_NOT_FINAL;
 		return LB_FORWARD;
 	}
 	if (chain.is_later_fragment) {
-		out->kind = LB_PACKET_LATER_FRAGMENT;
+		take_later_fragment(out);
 		return LB_FORWARD;
 	}
 	if (chain.is_first_fragment)
@@ -562,12 +583,20 @@ lb_packet_parse(const uint8_t *frame, size_t n_bytes, size_t wire_bytes, struct 
 	if (unlikely(verdict != LB_FORWARD))
 		return verdict;
 
-	switch (ethertype) {
-	case ETHERTYPE_IPV4:
-		return parse_ipv4(&view, out);
-	case ETHERTYPE_IPV6:
-		return parse_ipv6(&view, out);
-	default:
+	if (ethertype == ETHERTYPE_IPV4)
+		verdict = parse_ipv4(&view, out);
+	else if (ethertype == ETHERTYPE_IPV6)
+		verdict = parse_ipv6(&view, out);
+	else
 		return LB_TO_KERNEL;
+
+	/* Whom it was for is known from the fixed header: only a service's is missed. */
+	if (unlikely(verdict == LB_DROP_SNAPLEN) &&
+		n_bytes >= (size_t)out->ip_offset + (out->is_v6 ? IPV6_BYTES : IPV4_BYTES)) {
+		out->key.dst = out->dst;
+		out->kind = LB_PACKET_CUT_SHORT;
+		out->flags |= LB_PACKET_CUT;
+		return LB_FORWARD;
 	}
+	return verdict;
 }

@@ -29,8 +29,10 @@ enum lb_packet_kind {
 	/** An ICMP error about a flow; key is the flow's, seen from the client. */
 	LB_PACKET_ICMP_ERROR,
 	/**
-	 * A fragment with offset above 0; key has addresses and protocol (of IPv6, what its
-	 * fragment header says is next), ports are 0.
+	 * A fragment with offset above 0 whose ports came with its first: TCP, UDP, or over
+	 * IPv6 an extension header of whatever follows. key has addresses and protocol, ports
+	 * are 0. A later fragment of another protocol is what its first is: LB_PACKET_FLOW,
+	 * _TUNNEL or _ICMP_OTHER.
 	 */
 	LB_PACKET_LATER_FRAGMENT,
 	/** ICMP that is no error about a flow: queries, echo, errors that quote too little. */
@@ -42,6 +44,9 @@ enum lb_packet_kind {
 	 * l4_offset are that header's.
 	 */
 	LB_PACKET_NOT_FINAL,
+	/** The capture cut it before its ports, or its quote's: of key, only dst may be read.
+	 */
+	LB_PACKET_CUT_SHORT,
 };
 
 enum {
@@ -80,15 +85,17 @@ struct lb_packet {
  *                    content is unspecified.
  * @retval LB_FORWARD     Parsed; kind says what it is. Where the capture cut it after
  *                        what had to be read, flags has LB_PACKET_CUT.
- * @retval LB_TO_KERNEL   Not IPv4 or IPv6 (ARP, LLC, an unknown EtherType).
+ * @retval LB_TO_KERNEL   Not IPv4 or IPv6 (ARP, LLC, an unknown EtherType); or an IPv6 packet
+ *                        from or to an IPv4-mapped address, which has no place on a wire and
+ *                        would be taken for IPv4 here.
  * @retval LB_DROP_*      The first check that failed, in this order: length for the fixed
  *                        header, version, header length, total length, header checksum,
- *                        TTL, extension headers, L4 header. A byte that had to be read and
- *                        was cut by the capture is LB_DROP_SNAPLEN, one that was never
- *                        there LB_DROP_TRUNCATED.
+ *                        TTL, extension headers, L4 header. A byte that was never there is
+ *                        LB_DROP_TRUNCATED; one of the fixed IP header that was cut by the
+ *                        capture is LB_DROP_SNAPLEN, a later one makes LB_PACKET_CUT_SHORT.
  *
  * A total length beyond the frame is LB_DROP_TRUNCATED unless the capture cut it.
- * A TCP or UDP header longer than the IP payload is LB_DROP_TRUNCATED; of a first
+ * An IP payload shorter than the fixed TCP or UDP header is LB_DROP_TRUNCATED; of a first
  * fragment too (RFC 7112 wants the whole header chain there). A quoted packet is believed
  * only as far as its addresses, protocol and ports: its lengths and checksum may have been
  * rewritten on the way; if its source is not the error's destination, it is

@@ -13,6 +13,7 @@
 #include "lb_limits.h"
 #include "lb_maglev.h"
 #include "lb_mul.h"
+#include "lb_prime.h"
 #include "lb_ring.h"
 
 struct lb_picker {
@@ -53,41 +54,6 @@ lb_algorithm_name(enum lb_algorithm algorithm)
 							 : "unknown";
 }
 
-enum lb_algorithm
-lb_algorithm_from_name(const char *name)
-{
-	unsigned int i = 0;
-
-	while (i < LB_N_ALGORITHMS && strcmp(algorithm_names[i], name) != 0)
-		i++;
-	return (enum lb_algorithm)i;
-}
-
-static bool
-is_prime(uint32_t n)
-{
-	if (n < 2 || (n > 2 && n % 2 == 0))
-		return false;
-	for (uint32_t d = 3; (uint64_t)d * d <= n; d += 2) {
-		if (n % d == 0)
-			return false;
-	}
-	return true;
-}
-
-uint32_t
-lb_next_prime(uint32_t n_slots)
-{
-	uint32_t n = n_slots;
-
-	while (!is_prime(n)) {
-		if (n == UINT32_MAX)
-			return 0;
-		n++;
-	}
-	return n;
-}
-
 int
 lb_picker_check_slots(enum lb_algorithm algorithm, uint32_t n_slots)
 {
@@ -95,7 +61,7 @@ lb_picker_check_slots(enum lb_algorithm algorithm, uint32_t n_slots)
 		return -EINVAL;
 	if (n_slots < LB_SLOTS_MIN || n_slots > LB_SLOTS_MAX)
 		return -EINVAL;
-	if (algorithm == LB_MAGLEV && !is_prime(n_slots))
+	if (algorithm == LB_MAGLEV && !lb_is_prime(n_slots))
 		return -EINVAL;
 	return 0;
 }

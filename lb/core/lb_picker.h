@@ -38,20 +38,11 @@ struct lb_picker; /* opaque */
 /** "maglev", "ring", "rendezvous". */
 const char *lb_algorithm_name(enum lb_algorithm algorithm);
 
-/** The algorithm of a name, or LB_N_ALGORITHMS. */
-enum lb_algorithm lb_algorithm_from_name(const char *name);
-
 /**
  * Whether n_slots is a size that the algorithm takes: LB_SLOTS_MIN..LB_SLOTS_MAX, and a prime
  * for Maglev.
  */
 int lb_picker_check_slots(enum lb_algorithm algorithm, uint32_t n_slots) lb_must_check;
-
-/**
- * The nearest prime at or above n_slots, for a message that says what would be right; 0 if no
- * 32-bit number is one.
- */
-uint32_t lb_next_prime(uint32_t n_slots);
 
 /** Bytes for lb_picker_build(); 0 where lb_picker_check_slots() refuses. */
 size_t lb_picker_bytes(enum lb_algorithm algorithm, uint32_t n_slots);

@@ -97,6 +97,7 @@ enum { DP_CARRY_IPIP = 1 << 0, DP_CARRY_IPV6 = 1 << 1, DP_CARRY_GRE = 1 << 2 };
 
 struct dp_backend_conf {
 	uint32_t id;            /**< below LB_BACKEND_IDS_MAX, no two alike */
+	uint32_t service;       /**< place of its service among the snapshot's */
 	bool is_live;           /**< up or draining: its flows stay with it */
 	bool has_next_hop;      /**< otherwise its packets are dropped no_next_hop */
 	struct lb_mac next_hop; /**< destination MAC of the outgoing frame */
@@ -121,7 +122,8 @@ struct dp_snapshot; /* opaque */
  *
  * @param[out] out  Untouched on error.
  * @retval 0        Success.
- * @retval -EINVAL  A backend's encapsulation or id is out of range.
+ * @retval -EINVAL  A service's match, or a backend's encapsulation, id or service is out of
+ *                  range, or there are more than LB_SERVICES_MAX services.
  * @retval -EEXIST  Two services match alike, or two backends have one id.
  * @retval -ENOMEM  No memory.
  */
@@ -183,7 +185,7 @@ void dp_read_flow_stats(const struct dp *dp, struct lb_flow_table_stats *out);
 
 struct dp_batch; /* opaque */
 
-/** @retval -ENOMEM  The EAL has too little memory for the packet buffers. */
+/** @retval -errno  The EAL's reason: too little memory for the packet buffers, above all. */
 int dp_batch_create(struct dp *dp, struct dp_batch **out) lb_must_check;
 
 void dp_batch_destroy(struct dp_batch *batch);
@@ -196,6 +198,7 @@ void dp_batch_destroy(struct dp_batch *batch);
  * @retval 0          Success.
  * @retval -ENOBUFS   The batch holds DP_BURST_MAX frames: run it first.
  * @retval -EMSGSIZE  More than DP_FRAME_BYTES_MAX bytes.
+ * @retval -ENOMEM    The buffers of long frames are used up: run it first.
  */
 int dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
 	uint32_t wire_bytes, uint64_t now_ns) lb_must_check;
@@ -216,7 +219,8 @@ const struct dp_decision *dp_batch_decision(const struct dp_batch *batch, unsign
  * What frame i became, where its verdict is LB_FORWARD or LB_REPLY.
  *
  * @param[out] n_bytes  Its length.
- * @return its bytes, good until the next dp_batch_add(); NULL for other verdicts.
+ * @return its bytes, good until the batch is added to, run or destroyed; NULL for other
+ *         verdicts.
  */
 const uint8_t *dp_batch_output(const struct dp_batch *batch, unsigned int i, uint32_t *n_bytes);
 

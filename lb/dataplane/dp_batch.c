@@ -170,7 +170,7 @@ run_share(struct dp_batch *batch, const uint8_t owners[], unsigned int worker)
 {
 	struct dp_burst *all = &batch->burst;
 	struct dp_burst *part = &batch->part;
-	uint16_t places[DP_BURST_MAX];
+	uint16_t places[DP_BURST_MAX] = {0};
 
 	part->n = 0;
 	for (uint16_t i = 0; i < all->n; i++) {
@@ -193,7 +193,7 @@ void
 dp_batch_run(struct dp_batch *batch)
 {
 	struct dp *dp = batch->dp;
-	uint8_t owners[DP_BURST_MAX];
+	uint8_t owners[DP_BURST_MAX] = {0};
 
 	if (batch->has_run)
 		clear(batch);

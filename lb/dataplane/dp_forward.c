@@ -69,12 +69,17 @@ find_service(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
 	const struct lb_flow_key *key = &packet->key;
 	uint32_t found;
 
-	if (packet->kind == LB_PACKET_ICMP_OTHER || packet->kind == LB_PACKET_NOT_FINAL)
+	switch (packet->kind) {
+	case LB_PACKET_ICMP_OTHER:
+	case LB_PACKET_NOT_FINAL:
 		return LB_TO_KERNEL;
-	/* Its ports came with the first fragment; protocols without ports need none. */
-	if (packet->kind == LB_PACKET_LATER_FRAGMENT &&
-		(key->proto == IPPROTO_TCP || key->proto == IPPROTO_UDP))
+	case LB_PACKET_LATER_FRAGMENT:
 		return unless_served(snapshot, &packet->dst, LB_DROP_FRAGMENT_UNMATCHED);
+	case LB_PACKET_CUT_SHORT:
+		return unless_served(snapshot, &packet->dst, LB_DROP_SNAPLEN);
+	default:
+		break;
+	}
 
 	found = lb_service_find(snapshot->match, &key->dst, key->proto, ntohs(key->dport_be));
 	if (packet->kind == LB_PACKET_TUNNEL &&
@@ -114,7 +119,7 @@ hash_stage(struct stages *s)
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
 		service = &snapshot->services[d->service];
-		lb_hash_flows(key, 1, snapshot->hash_seed, &d->hash);
+		d->hash = lb_hash_flow(key, snapshot->hash_seed);
 		lb_flow_prefetch(s->flows, &d->hash);
 
 		s->picks[i] = d->hash.pick;
@@ -137,6 +142,25 @@ pick_backend(const struct dp_service *service, uint64_t pick, struct dp_decision
 
 	d->slot = lb_picker_slot(service->picker, pick);
 	d->backend = service->ids[lb_picker_backend(service->picker, d->slot)];
+	return true;
+}
+
+/*
+ * The entry's backend, while it is up or draining. Its service may be another than the table
+ * of services now says, after a reload that added a more specific one: the flow stays where
+ * it is, and counts where it goes.
+ */
+static bool
+keep_backend(const struct stages *s, uint32_t ref, struct dp_decision *d)
+{
+	const uint32_t id = lb_flow_backend(s->flows, ref);
+	const struct dp_backend *backend = dp_snapshot_live_backend(s->snapshot, id);
+
+	if (unlikely(backend == NULL))
+		return false;
+	d->backend = id;
+	d->service = backend->service;
+	d->flow = DP_FLOW_HIT;
 	return true;
 }
 
@@ -165,11 +189,8 @@ follow_entry(struct stages *s, uint16_t i, uint32_t ref, enum lb_flow_event even
 	const uint64_t now_ns = s->burst->now_ns[i];
 	const bool is_fresh = event == LB_FLOW_SYN &&
 			      !lb_flow_is_repeated_syn(s->flows, ref, packet->tcp_seq);
-	const uint32_t backend = lb_flow_backend(s->flows, ref);
 
-	if (likely(!is_fresh && dp_snapshot_live_backend(s->snapshot, backend) != NULL)) {
-		d->backend = backend;
-		d->flow = DP_FLOW_HIT;
+	if (likely(!is_fresh && keep_backend(s, ref, d))) {
 		lb_flow_touch(s->flows, ref, event, now_ns);
 		return LB_FORWARD;
 	}
@@ -193,15 +214,8 @@ follow_quoted_flow(const struct stages *s, uint16_t i, uint32_t ref)
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct dp_service *service = &s->snapshot->services[d->service];
 
-	if (ref != LB_FLOW_NONE) {
-		const uint32_t backend = lb_flow_backend(s->flows, ref);
-
-		if (dp_snapshot_live_backend(s->snapshot, backend) != NULL) {
-			d->backend = backend;
-			d->flow = DP_FLOW_HIT;
-			return LB_FORWARD;
-		}
-	}
+	if (ref != LB_FLOW_NONE && keep_backend(s, ref, d))
+		return LB_FORWARD;
 	return pick_backend(service, s->picks[i], d) ? LB_FORWARD : LB_DROP_NO_BACKEND;
 }
 
@@ -238,6 +252,8 @@ flow_stage(struct stages *s)
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
+		/* Packets of a burst may lie far apart in time; mostly it is one comparison. */
+		lb_flow_table_expire(s->flows, s->burst->now_ns[i]);
 		d->verdict = (uint8_t)choose_backend(s, i);
 		if (likely(d->verdict == LB_FORWARD))
 			__builtin_prefetch(&s->snapshot->backends[d->backend]);
@@ -275,7 +291,6 @@ dp_forward_burst(struct lb_flow_table *flows, const struct dp_snapshot *snapshot
 	s.snapshot = snapshot;
 	s.burst = burst;
 
-	lb_flow_table_expire(flows, burst->now_ns[0]);
 	parse_stage(&s);
 	service_stage(&s);
 	hash_stage(&s);

@@ -80,8 +80,7 @@ dp_destroy(struct dp *dp)
 		return;
 	for (unsigned int i = 0; i < dp->n_workers; i++)
 		dp_worker_destroy(dp->workers[i]);
-	dp_snapshot_destroy((struct dp_snapshot *)(uintptr_t)atomic_load_explicit(&dp->current,
-		memory_order_relaxed));
+	dp_snapshot_destroy(atomic_load_explicit(&dp->current, memory_order_relaxed));
 	dp_memory_free(dp->qsbr, qsbr_bytes(dp->n_workers));
 	free(dp);
 }
@@ -90,15 +89,14 @@ void
 dp_publish(struct dp *dp, struct dp_snapshot *next)
 {
 	/* Release: pairs with the acquire in dp_worker_burst(); all of next is seen there. */
-	const struct dp_snapshot *old =
+	struct dp_snapshot *old =
 		atomic_exchange_explicit(&dp->current, next, memory_order_acq_rel);
 	const uint64_t token = rte_rcu_qsbr_start(dp->qsbr);
 
 	/* The check's acquire pairs with the release of each worker's quiescent report. */
 	while (rte_rcu_qsbr_check(dp->qsbr, token, false) == 0)
 		rte_pause();
-	/* It was const to its readers, who are gone. */
-	dp_snapshot_destroy((struct dp_snapshot *)(uintptr_t)old);
+	dp_snapshot_destroy(old);
 }
 
 void

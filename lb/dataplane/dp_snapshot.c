@@ -34,7 +34,12 @@ dp_table_create(const struct dp_table_conf *conf, struct dp_table **out)
 
 	ret = lb_picker_build(table->picker_mem, conf->algorithm, conf->n_slots,
 		conf->hash_seed, conf->backends, conf->n_backends, &table->picker);
-	if (ret != 0 && ret != -ENOENT)
+	if (ret == -ENOENT) { /* nobody to pick: there will be nothing to look up */
+		dp_memory_free(table->picker_mem, table->picker_bytes);
+		table->picker_mem = NULL;
+		ret = 0;
+	}
+	if (ret != 0)
 		goto free_picker;
 
 	table->n_refs = 1;
@@ -132,7 +137,8 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 	int ret = -ENOMEM;
 
 	for (size_t i = 0; i < conf->n_backends; i++) {
-		if (conf->backends[i].id >= LB_BACKEND_IDS_MAX)
+		if (conf->backends[i].id >= LB_BACKEND_IDS_MAX ||
+			conf->backends[i].service >= conf->n_services)
 			return -EINVAL;
 		if (conf->backends[i].id >= snapshot->n_ids)
 			snapshot->n_ids = conf->backends[i].id + 1;
@@ -159,6 +165,7 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 		to->has_next_hop = from->has_next_hop;
 		to->mtu = from->mtu;
 		to->is_live = from->is_live;
+		to->service = from->service;
 	}
 	ret = 0;
 

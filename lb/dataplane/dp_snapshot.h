@@ -28,16 +28,22 @@ struct dp_service {
 	uint8_t carry;                  /**< DP_CARRY_* */
 };
 
-/* What a packet needs of its backend, on two lines that are its own. */
+/*
+ * What a packet needs of its backend, on two lines that are its own; on the first of them
+ * alone where the outer header is IPv4 without VXLAN.
+ */
 struct dp_backend {
-	alignas(LB_CACHE_LINE) struct lb_encap encap;
-	struct lb_mac next_hop;
+	alignas(LB_CACHE_LINE) struct lb_mac next_hop;
 	uint16_t mtu;
 	bool has_next_hop;
-	bool is_live; /**< false too for an id that nobody has */
+	bool is_live;     /**< false too for an id that nobody has */
+	uint32_t service; /**< place of its service */
+	struct lb_encap encap;
 };
 
-static_assert(sizeof(struct dp_backend) == 2 * LB_CACHE_LINE, "a backend is two lines");
+static_assert(offsetof(struct dp_backend, encap.bytes) + 28 <= LB_CACHE_LINE,
+	"IPv4 and UDP are on the first line");
+static_assert(sizeof(struct dp_backend) == (size_t)2 * LB_CACHE_LINE, "a backend is two lines");
 
 struct dp_snapshot {
 	const struct lb_service_table *match;

@@ -20,7 +20,7 @@
 #define DP_WORKERS_MAX 128u
 
 /** The snapshot in force: written by control alone, read by each worker once a burst. */
-typedef _Atomic(const struct dp_snapshot *) dp_snapshot_ref;
+typedef _Atomic(struct dp_snapshot *) dp_snapshot_ref;
 
 /**
  * One burst. The mbufs are the caller's, before and after: the verdicts say what to do with

@@ -188,6 +188,7 @@ test_a_failure_changes_nothing(void **state)
 	assert_null(snapshot);
 	assert_int_equal(fclose(messages), 0);
 	EXPECT(strstr(text, "service 'web'") != NULL, "said: %s", text);
+	assert_int_equal(ctl_apply_n_backends(f.apply), 5);
 	assert_true(ctl_apply_is_live(f.apply, 0));
 	free(text);
 	close_fixture(&f);
@@ -214,6 +215,20 @@ test_names_are_numbered_once(void **state)
 	assert_int_equal(ctl_names_parent(names, 247), 1);
 	assert_int_equal(ctl_names_intern(names, 2, "n123", &number), -ENOSPC);
 	assert_int_equal(ctl_names_count(names), 1000);
+
+	/* Taken back, the numbers are given out again, and the names before are as they were.
+	 */
+	ctl_names_take_back(names, 200);
+	assert_int_equal(ctl_names_count(names), 200);
+	assert_int_equal(ctl_names_intern(names, 7, "new", &number), 0);
+	assert_int_equal(number, 200);
+	for (uint32_t i = 0; i < 200; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "n%u", i / 2);
+		assert_int_equal(ctl_names_intern(names, i % 2, name, &number), 0);
+		assert_int_equal(number, i);
+	}
 	ctl_names_destroy(names);
 }
 

@@ -150,6 +150,18 @@ static const struct {
 		DP_FLOW_MISS},
 	{"any protocol over IPv6", {ETHER(), IPV6(.proto = 132), PAYLOAD(20), END}, LB_FORWARD,
 		DP_FLOW_MISS},
+	{"a later fragment of ping, where any protocol is served",
+		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 8, .proto = 58), PAYLOAD(8),
+			END},
+		LB_TO_KERNEL, DP_FLOW_NONE},
+	{"a later fragment of a tunnel that is not carried",
+		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 8, .proto = 47), PAYLOAD(8),
+			END},
+		LB_DROP_UNSUPPORTED_L4, DP_FLOW_NONE},
+	{"a later fragment whose headers were in the first",
+		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 8, .proto = 60), PAYLOAD(8),
+			END},
+		LB_DROP_FRAGMENT_UNMATCHED, DP_FLOW_NONE},
 	{"ARP", {ETHER(.proto = 0x0806), PAYLOAD(28), END}, LB_TO_KERNEL, DP_FLOW_NONE},
 };
 
@@ -318,6 +330,91 @@ test_packets_of_one_burst_see_each_other(void **state)
 	close_plane(&plane);
 }
 
+static const struct pb_layer other_flow[] = {ETHER(), IPV4(.src = "203.0.113.99"),
+	TCP(.tcp_flags = 0x10), END};
+
+static void
+test_time_may_jump_within_a_burst(void **state)
+{
+	const uint64_t late = 1000ull * SECOND_NS;
+	struct plane plane;
+	const struct dp_decision *d;
+
+	(void)state;
+	open_plane(&plane, 1);
+	add(&plane, other_flow, 0);
+	add(&plane, syn, late);
+	add(&plane, ack, late + SECOND_NS / 2);
+	dp_batch_run(plane.batch);
+	add(&plane, ack, late + SECOND_NS);
+	/* So far on that ticks of 24 bits have come round, and a little. */
+	add(&plane, ack, late + (1ull << 42) + 5ull * SECOND_NS);
+	dp_batch_run(plane.batch);
+	d = dp_batch_decision(plane.batch, 0);
+	assert_int_equal(d->flow, DP_FLOW_HIT);
+	d = dp_batch_decision(plane.batch, 1);
+	assert_int_equal(d->flow, DP_FLOW_MISS);
+	assert_true(d->is_new_flow);
+	close_plane(&plane);
+}
+
+static void
+test_a_running_flow_stays_though_a_service_comes_before_its_own(void **state)
+{
+	static const struct pb_layer v6[] = {ETHER(), IPV6(), TCP(.tcp_flags = 0x10), END};
+	struct cfg_service *any;
+	struct plane plane;
+	struct dp_decision d;
+
+	(void)state;
+	open_plane(&plane, 1);
+	any = &plane.model.services[2];
+	assert_int_equal(run_one(&plane, v6, 0).backend, 2);
+	(void)run_one(&plane, v6, 1);
+
+	/* dead becomes the more specific one, without anybody behind it. */
+	plane.model.services[1].address = any->address;
+	publish(&plane);
+	d = run_one(&plane, v6, 2);
+	assert_int_equal(d.flow, DP_FLOW_HIT);
+	assert_int_equal(d.backend, 2);
+	assert_int_equal(d.service, 2);
+	close_plane(&plane);
+}
+
+static void
+test_a_cut_packet_counts_where_a_service_is_meant(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *dst;
+		uint32_t n_bytes;
+		enum lb_verdict want;
+	} cuts[] = {
+		{"ports cut, for the service", PB_SERVICE_V4, 34, LB_DROP_SNAPLEN},
+		{"payload cut, for the service", PB_SERVICE_V4, 54, LB_DROP_SNAPLEN},
+		{"ports cut, for somebody else", "198.51.100.99", 34, LB_TO_KERNEL},
+		{"payload cut, for somebody else", "198.51.100.99", 54, LB_TO_KERNEL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(cuts); i++) {
+		const struct pb_layer layers[] = {ETHER(), IPV4(.dst = cuts[i].dst), TCP(),
+			PAYLOAD(10), END};
+		uint8_t frame[PB_FRAME_MAX];
+		const uint32_t wire = (uint32_t)pb_build(layers, frame);
+		struct plane plane;
+
+		open_plane(&plane, 1);
+		assert_int_equal(dp_batch_add(plane.batch, frame, cuts[i].n_bytes, wire, 0), 0);
+		dp_batch_run(plane.batch);
+		EXPECT(dp_batch_decision(plane.batch, 0)->verdict == cuts[i].want,
+			"%s: verdict %u", cuts[i].name,
+			dp_batch_decision(plane.batch, 0)->verdict);
+		close_plane(&plane);
+	}
+}
+
 static void
 test_a_batch_refuses_what_it_cannot_hold(void **state)
 {
@@ -418,6 +515,10 @@ main(void)
 		cmocka_unit_test(test_a_new_syn_on_the_same_ports_picks_afresh),
 		cmocka_unit_test(test_a_closed_flow_is_forgotten_after_30_seconds),
 		cmocka_unit_test(test_packets_of_one_burst_see_each_other),
+		cmocka_unit_test(test_time_may_jump_within_a_burst),
+		cmocka_unit_test(
+			test_a_running_flow_stays_though_a_service_comes_before_its_own),
+		cmocka_unit_test(test_a_cut_packet_counts_where_a_service_is_meant),
 		cmocka_unit_test(test_a_batch_refuses_what_it_cannot_hold),
 		cmocka_unit_test(test_a_frame_of_several_buffers_is_cut_to_its_packet),
 		cmocka_unit_test(test_workers_decide_as_one_does),

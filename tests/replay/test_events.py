@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What happens to flows while backends come and go, to the packet."""
 
-import json
-
 import captures
 import lib
 import wire
@@ -213,7 +211,6 @@ class Moments(lib.ReplayCase):
         settings = config(service(protocol="udp", n=4))
         events = items({"at": "1s", "drain": "web/web-1"}, {"at": "1s", "down": "web/web-2"},
                        {"at": "0.5s", "weight": {"backend": "web/web-3", "to": 0}})
-        packets = [at(1 + i / 1000, udp(1000 + i)) for i in range(-1000, 40, 50)]
         packets = [at(0, udp(1))] + [at(1 + i / 1000, udp(1000 + i)) for i in range(40)]
         result = self.replay(packets, settings, events=events)
         self.assertEqual(set(result.column("backend")[1:]), {"web-4"})
@@ -288,9 +285,8 @@ class Mistakes(lib.ReplayCase):
         self.refuse_events(text, [":1:", ":3:"])
 
     def test_an_empty_list_is_no_mistake(self):
-        for text in ("[]\n", items()):
-            result = self.replay([at(0, wire.tcp(CLIENT, VIP, 1, 80))], events=text or "[]")
-            self.assertEqual(json.loads(result.stdout)["packets"]["forwarded"], 1)
+        result = self.replay([at(0, wire.tcp(CLIENT, VIP, 1, 80))], events="[]\n")
+        self.assertEqual(result.report["packets"]["forwarded"], 1)
 
 
 if __name__ == "__main__":

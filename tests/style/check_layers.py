@@ -43,7 +43,7 @@ RULES = [
      [r"lb/control/.*", r"config/.*", r"lb/core/.*", r"lb/dataplane/dp\.h"],
      {"jansson", "libmnl", "libmicrohttpd"}),
     (r"lb/main\.c", [r"lb/control/.*", r"config/.*", r"lb/dataplane/dp\.h"], {"dpdk"}),
-    (r"config/.*", [r"config/.*", r"lb/core/lb_(addr|limits|compiler)\.h"], {"libyaml"}),
+    (r"config/.*", [r"config/.*", r"lb/core/lb_(addr|limits|compiler|prime)\.h"], {"libyaml"}),
     (r"tools/(shunt_)?(replay|bench).*",
      [r"tools/.*", r"config/.*", r"lb/core/.*",
       r"lb/control/ctl_(proto|apply)\.h", r"lb/dataplane/dp\.h"],

@@ -20,8 +20,12 @@ packet_flaw(const struct lb_packet *p, size_t n_bytes, size_t wire_bytes)
 	const size_t wire = wire_bytes > n_bytes ? wire_bytes : n_bytes;
 	const size_t ip_header_bytes = p->is_v6 ? 40 : 20;
 
-	if (p->kind > LB_PACKET_NOT_FINAL)
+	if (p->kind > LB_PACKET_CUT_SHORT)
 		return "kind is out of range";
+	if (!lb_addr_equal(&p->key.dst, &p->dst))
+		return "key.dst is not the packet's destination";
+	if (p->kind == LB_PACKET_CUT_SHORT)
+		return (p->flags & LB_PACKET_CUT) != 0 ? NULL : "cut short, and not cut";
 	if (p->n_tags > LB_VLAN_TAGS_MAX || p->ip_offset != 14 + 4 * p->n_tags)
 		return "ip_offset is not after the tags";
 	if (p->l4_offset < p->ip_offset + ip_header_bytes || p->l4_offset > n_bytes)
@@ -34,8 +38,6 @@ packet_flaw(const struct lb_packet *p, size_t n_bytes, size_t wire_bytes)
 		return "CUT is not what the lengths say";
 	if (p->key.zero[0] != 0 || p->key.zero[1] != 0 || p->key.zero[2] != 0)
 		return "the key's zero bytes are not";
-	if (!lb_addr_equal(&p->key.dst, &p->dst))
-		return "key.dst is not the packet's destination";
 	if (p->is_v6 && (p->flags & LB_PACKET_DF) == 0)
 		return "IPv6 without DF";
 	if (!p->is_v6 && !(lb_addr_is_v4(&p->key.src) && lb_addr_is_v4(&p->key.dst)))

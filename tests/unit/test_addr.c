@@ -177,39 +177,6 @@ test_each_prefix_text_is_taken_or_refused(void **state)
 	}
 }
 
-static const struct {
-	const char *prefix;
-	const char *addr;
-	bool want;
-} contained[] = {
-	{"198.51.100.0/28", "198.51.100.0", true},
-	{"198.51.100.0/28", "198.51.100.15", true},
-	{"198.51.100.0/28", "198.51.100.16", false},
-	{"198.51.100.7", "198.51.100.7", true},
-	{"198.51.100.7", "198.51.100.6", false},
-	{"0.0.0.0/0", "203.0.113.9", true},
-	{"0.0.0.0/0", "2001:db8::1", false},
-	{"::/0", "2001:db8::1", true},
-	{"::/0", "203.0.113.9", false}, /* although it is held in 16 bytes too */
-	{"2001:db8::/33", "2001:db8:7fff::1", true},
-	{"2001:db8::/33", "2001:db8:8000::1", false},
-};
-
-static void
-test_a_prefix_contains_its_addresses(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < LB_N_ELEMENTS(contained); i++) {
-		struct lb_prefix prefix;
-		struct lb_addr addr;
-
-		assert_int_equal(lb_prefix_parse(contained[i].prefix, &prefix), 0);
-		assert_int_equal(lb_addr_parse(contained[i].addr, &addr), 0);
-		EXPECT(lb_prefix_contains(&prefix, &addr) == contained[i].want, "%s in %s",
-			contained[i].addr, contained[i].prefix);
-	}
-}
-
 static void
 test_a_mask_keeps_just_the_first_bits(void **state)
 {
@@ -284,7 +251,6 @@ main(void)
 		cmocka_unit_test(test_an_ipv4_address_is_held_as_mapped),
 		cmocka_unit_test(test_a_backend_address_is_unicast),
 		cmocka_unit_test(test_each_prefix_text_is_taken_or_refused),
-		cmocka_unit_test(test_a_prefix_contains_its_addresses),
 		cmocka_unit_test(test_a_mask_keeps_just_the_first_bits),
 		cmocka_unit_test(test_each_mac_text_is_taken_or_refused),
 		cmocka_unit_test(test_the_longest_texts_fit),

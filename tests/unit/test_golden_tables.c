@@ -66,6 +66,17 @@ checksum(const struct lb_picker *picker)
 	return value;
 }
 
+static enum lb_algorithm
+algorithm_of(const char *name)
+{
+	unsigned int i = 0;
+
+	while (i < LB_N_ALGORITHMS &&
+		strcmp(lb_algorithm_name((enum lb_algorithm)i), name) != 0)
+		i++;
+	return (enum lb_algorithm)i;
+}
+
 static void
 expect_slots(FILE *file, const struct golden_set *set, const struct lb_picker *picker)
 {
@@ -100,7 +111,7 @@ test_tables_are_those_of_an_independent_program(void **state)
 		const struct lb_picker *picker;
 		void *mem;
 
-		set.algorithm = lb_algorithm_from_name(name);
+		set.algorithm = algorithm_of(name);
 		set.n_slots = (uint32_t)read_number(file, 10);
 		set.seed = read_number(file, 10);
 		set.n = (uint32_t)read_number(file, 10);

@@ -32,10 +32,10 @@ test_hashes_are_pinned(void **state)
 	struct lb_flow_hash hash;
 
 	(void)state;
-	lb_hash_flows(&key, 1, 0, &hash);
+	hash = lb_hash_flow(&key, 0);
 	assert_int_equal(hash.pick, 0xc7baf97fa0cb6919u);
 	assert_int_equal(hash.place, 0xa45e903f4707c9eau);
-	lb_hash_flows(&key, 1, SEED, &hash);
+	hash = lb_hash_flow(&key, SEED);
 	assert_int_equal(hash.pick, 0x6626e256bb05aa01u);
 	assert_int_equal(hash.place, 0x26fa0b7e432dfeccu);
 
@@ -57,36 +57,13 @@ test_a_name_is_its_bytes_and_its_seed(void **state)
 }
 
 static void
-test_a_burst_is_hashed_as_its_keys_are(void **state)
-{
-	struct lb_flow_key keys[33];
-	struct lb_flow_hash burst[LB_N_ELEMENTS(keys) + 1];
-	uint64_t seed = 4;
-
-	(void)state;
-	for (size_t i = 0; i < LB_N_ELEMENTS(keys); i++) {
-		keys[i] = counted_key();
-		keys[i].sport_be = (uint16_t)xrand(&seed);
-	}
-	memset(burst, 0xaa, sizeof(burst));
-	lb_hash_flows(keys, LB_N_ELEMENTS(keys), SEED, burst);
-	for (size_t i = 0; i < LB_N_ELEMENTS(keys); i++) {
-		struct lb_flow_hash one;
-
-		lb_hash_flows(&keys[i], 1, SEED, &one);
-		assert_memory_equal(&one, &burst[i], sizeof(one));
-	}
-	assert_int_equal(burst[LB_N_ELEMENTS(keys)].pick, 0xaaaaaaaaaaaaaaaau);
-}
-
-static void
 test_every_byte_of_a_key_counts(void **state)
 {
 	const struct lb_flow_key key = counted_key();
 	struct lb_flow_hash whole;
 
 	(void)state;
-	lb_hash_flows(&key, 1, SEED, &whole);
+	whole = lb_hash_flow(&key, SEED);
 	for (size_t i = 0; i < sizeof(key) - sizeof(key.zero); i++) {
 		struct lb_flow_key other = key;
 		struct lb_flow_hash hash;
@@ -95,7 +72,7 @@ test_every_byte_of_a_key_counts(void **state)
 		memcpy(bytes, &other, sizeof(bytes));
 		bytes[i] ^= 1;
 		memcpy(&other, bytes, sizeof(bytes));
-		lb_hash_flows(&other, 1, SEED, &hash);
+		hash = lb_hash_flow(&other, SEED);
 		EXPECT(hash.pick != whole.pick && hash.place != whole.place, "byte %zu", i);
 	}
 }
@@ -145,7 +122,7 @@ test_picks_are_pinned(void **state)
 	struct lb_flow_hash hash;
 
 	(void)state;
-	lb_hash_flows(&key, 1, SEED, &hash);
+	hash = lb_hash_flow(&key, SEED);
 	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_5_TUPLE, SEED), hash.pick);
 	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_SOURCE_IP, 0), 0x7b1253a89c8cffacu);
 	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_SOURCE_IP_PORT, 0),
@@ -158,7 +135,6 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hashes_are_pinned),
 		cmocka_unit_test(test_a_name_is_its_bytes_and_its_seed),
-		cmocka_unit_test(test_a_burst_is_hashed_as_its_keys_are),
 		cmocka_unit_test(test_every_byte_of_a_key_counts),
 		cmocka_unit_test(test_an_affinity_leaves_out_what_it_says),
 		cmocka_unit_test(test_picks_are_pinned),
