@@ -9,29 +9,50 @@
 
 #define MTU_IPV6_MIN 1280u
 
+/* Whether items a and b of a list are the same to a check. */
+typedef bool (*is_same_fn)(const void *items, size_t a, size_t b);
+
 /*
  * Which items of a list have been seen: their indices, by hash, in twice the room. Linear
  * probing; 0 is free and i + 1 stands for item i.
  */
 struct seen {
+	const void *items;
+	is_same_fn is_same;
 	uint32_t *places;
 	size_t mask;
 };
 
 static bool
-init_seen(struct seen *seen, size_t n, struct cfg_errors *errors)
+init_seen(struct seen *seen, const void *items, size_t n, is_same_fn is_same,
+	struct cfg_errors *errors)
 {
 	size_t room = 16;
 
 	while (room < n * 2)
 		room *= 2;
-	seen->places = calloc(room, sizeof(*seen->places));
-	if (seen->places == NULL) {
+	*seen = (struct seen){
+		.items = items,
+		.is_same = is_same,
+		.places = calloc(room, sizeof(*seen->places)),
+		.mask = room - 1,
+	};
+	if (seen->places == NULL)
 		cfg_error_memory(errors);
-		return false;
-	}
-	seen->mask = room - 1;
-	return true;
+	return seen->places != NULL;
+}
+
+/* The first item that is the same as item i: i itself where there was none, which is then. */
+static size_t
+find_or_add(struct seen *seen, size_t i, uint64_t hash)
+{
+	size_t at = hash & seen->mask;
+
+	while (seen->places[at] != 0 && !seen->is_same(seen->items, seen->places[at] - 1, i))
+		at = (at + 1) & seen->mask;
+	if (seen->places[at] == 0)
+		seen->places[at] = (uint32_t)i + 1;
+	return seen->places[at] - 1;
 }
 
 /* FNV-1a, and mixed once more, as only its low bits pick the place. */
@@ -66,31 +87,39 @@ tell_duplicate(struct cfg_errors *errors, const char *what, const char *name,
 			"the name '%s' is taken by another %s; give each its own", name, what);
 }
 
+static bool
+is_same_backend_name(const void *items, size_t a, size_t b)
+{
+	const struct cfg_backend *backends = items;
+
+	return strcmp(backends[a].name, backends[b].name) == 0;
+}
+
 static void
 check_backend_names(const struct cfg_service *service, struct cfg_errors *errors)
 {
 	const struct cfg_backend *backends = service->backends;
 	struct seen seen;
 
-	if (!init_seen(&seen, service->n_backends, errors))
+	if (!init_seen(&seen, backends, service->n_backends, is_same_backend_name, errors))
 		return;
 	for (size_t i = 0; i < service->n_backends; i++) {
 		const char *name = backends[i].name;
-		size_t at;
+		const size_t first = name == NULL ? i : find_or_add(&seen, i, hash_name(name));
 
-		if (name == NULL)
-			continue;
-		at = hash_name(name) & seen.mask;
-		while (seen.places[at] != 0 &&
-			strcmp(backends[seen.places[at] - 1].name, name) != 0)
-			at = (at + 1) & seen.mask;
-		if (seen.places[at] != 0)
+		if (first != i)
 			tell_duplicate(errors, "backend of the service", name,
-				backends[i].name_pos, backends[seen.places[at] - 1].name_pos);
-		else
-			seen.places[at] = (uint32_t)i + 1;
+				backends[i].name_pos, backends[first].name_pos);
 	}
 	free(seen.places);
+}
+
+static bool
+is_same_service_name(const void *items, size_t a, size_t b)
+{
+	const struct cfg_service *services = items;
+
+	return strcmp(services[a].name, services[b].name) == 0;
 }
 
 static void
@@ -99,23 +128,15 @@ check_service_names(const struct cfg_model *model, struct cfg_errors *errors)
 	const struct cfg_service *services = model->services;
 	struct seen seen;
 
-	if (!init_seen(&seen, model->n_services, errors))
+	if (!init_seen(&seen, services, model->n_services, is_same_service_name, errors))
 		return;
 	for (size_t i = 0; i < model->n_services; i++) {
 		const char *name = services[i].name;
-		size_t at;
+		const size_t first = name == NULL ? i : find_or_add(&seen, i, hash_name(name));
 
-		if (name == NULL)
-			continue;
-		at = hash_name(name) & seen.mask;
-		while (seen.places[at] != 0 &&
-			strcmp(services[seen.places[at] - 1].name, name) != 0)
-			at = (at + 1) & seen.mask;
-		if (seen.places[at] != 0)
+		if (first != i)
 			tell_duplicate(errors, "service", name, services[i].name_pos,
-				services[seen.places[at] - 1].name_pos);
-		else
-			seen.places[at] = (uint32_t)i + 1;
+				services[first].name_pos);
 	}
 	free(seen.places);
 }
@@ -151,8 +172,11 @@ hash_place(const struct cfg_service *service)
 }
 
 static bool
-is_same_place(const struct cfg_service *a, const struct cfg_service *b)
+is_same_place(const void *items, size_t index_a, size_t index_b)
 {
+	const struct cfg_service *a = (const struct cfg_service *)items + index_a;
+	const struct cfg_service *b = (const struct cfg_service *)items + index_b;
+
 	return a->address.n_bits == b->address.n_bits && a->protocol == b->protocol &&
 	       a->port == b->port && lb_addr_equal(&a->address.addr, &b->address.addr);
 }
@@ -182,21 +206,16 @@ check_places(const struct cfg_model *model, struct cfg_errors *errors)
 	const struct cfg_service *services = model->services;
 	struct seen seen;
 
-	if (!init_seen(&seen, model->n_services, errors))
+	if (!init_seen(&seen, services, model->n_services, is_same_place, errors))
 		return;
 	for (size_t i = 0; i < model->n_services; i++) {
-		size_t at;
+		size_t first;
 
 		if ((services[i].bad & bad) != 0)
 			continue;
-		at = hash_place(&services[i]) & seen.mask;
-		while (seen.places[at] != 0 &&
-			!is_same_place(&services[seen.places[at] - 1], &services[i]))
-			at = (at + 1) & seen.mask;
-		if (seen.places[at] != 0)
-			tell_same_place(errors, &services[i], &services[seen.places[at] - 1]);
-		else
-			seen.places[at] = (uint32_t)i + 1;
+		first = find_or_add(&seen, i, hash_place(&services[i]));
+		if (first != i)
+			tell_same_place(errors, &services[i], &services[first]);
 	}
 	free(seen.places);
 }
@@ -237,11 +256,55 @@ check_port_mtus(const struct cfg_dataplane *dataplane, struct cfg_errors *errors
 	}
 }
 
+/* Where an error of a service's table is told. */
+static struct cfg_pos
+find_table_pos(const struct cfg_service *service)
+{
+	return service->table_size_pos.line != 0 ? service->table_size_pos : service->pos;
+}
+
+/* As lb_ring_points() counts. A backend that drains or is down may come up, so it counts. */
+static uint64_t
+count_points(const struct cfg_service *service)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < service->n_backends; i++)
+		total += (LB_RING_POINTS_PER_100 * service->backends[i].weight + 50) / 100;
+	return total;
+}
+
+bool
+cfg_check_room(const struct cfg_service *service, struct cfg_pos pos, struct cfg_errors *errors)
+{
+	const uint64_t n_scores = (uint64_t)service->n_backends * service->n_slots;
+	const uint64_t n_points = service->algorithm == CFG_RING ? count_points(service) : 0;
+
+	if (n_points > LB_RING_POINTS_MAX) {
+		cfg_error(errors, pos,
+			"the weights of all backends make %" PRIu64
+			" points on the ring, and there may be %u; expected weights in the "
+			"same proportions, at most 1/%" PRIu64 " of these",
+			n_points, LB_RING_POINTS_MAX,
+			n_points / LB_RING_POINTS_MAX + (n_points % LB_RING_POINTS_MAX != 0));
+		return false;
+	}
+	if (service->algorithm == CFG_RENDEZVOUS && n_scores > LB_HRW_SCORES_MAX) {
+		cfg_error(errors, pos,
+			"size: rendezvous compares every backend for every slot, and %zu "
+			"backends for %" PRIu32 " slots take too long; expected at most "
+			"%" PRIu64 " slots for so many, or another algorithm",
+			service->n_backends, service->n_slots,
+			LB_HRW_SCORES_MAX / service->n_backends);
+		return false;
+	}
+	return true;
+}
+
 static void
 check_table(const struct cfg_service *service, struct cfg_errors *errors)
 {
-	const struct cfg_pos pos =
-		service->table_size_pos.line != 0 ? service->table_size_pos : service->pos;
+	const struct cfg_pos pos = find_table_pos(service);
 	const uint32_t n_slots = service->n_slots;
 
 	if ((service->bad & CFG_BAD_TABLE) != 0)
@@ -260,6 +323,8 @@ check_table(const struct cfg_service *service, struct cfg_errors *errors)
 			"size: %zu backends do not fit into %" PRIu32
 			" slots; expected at least as many slots as backends",
 			service->n_backends, n_slots);
+	else
+		(void)cfg_check_room(service, pos, errors);
 }
 
 static void
@@ -270,12 +335,13 @@ check_prefix(const struct cfg_service *service, struct cfg_errors *errors)
 	char found[LB_PREFIX_TEXT_BYTES];
 	char expected[LB_PREFIX_TEXT_BYTES];
 
-	if ((service->bad & CFG_BAD_ADDRESS) != 0 || !lb_prefix_has_host_bits(address))
+	if ((service->bad & CFG_BAD_ADDRESS) != 0)
 		return;
 	right.addr = lb_addr_mask(&address->addr, address->n_bits);
-	cfg_error(errors, service->address_pos,
-		"address: %s has bits set after its prefix length; expected %s",
-		lb_prefix_format(address, found), lb_prefix_format(&right, expected));
+	if (lb_prefix_has_host_bits(address))
+		cfg_error(errors, service->address_pos,
+			"address: %s has bits set after its prefix length; expected %s",
+			lb_prefix_format(address, found), lb_prefix_format(&right, expected));
 }
 
 /* Keys that mean something with one value of another key only. */

@@ -12,7 +12,8 @@
 /**
  * Tell errors of everything wrong between the parts of a model: duplicate names, two
  * services with the same (address, protocol, port), more backends than slots, a table size
- * that is not prime where it must be, a backend of a family that no port can send from.
+ * that is not prime where it must be, a ring with too many points, a backend of a family that
+ * no port can send from.
  *
  * @return whether nothing is wrong. Warnings (all weights 0, a share under one slot) do not
  *         count.
@@ -25,5 +26,13 @@ bool cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors);
  */
 bool cfg_check_backend(const struct cfg_model *model, const struct cfg_service *service,
 	const struct cfg_backend *backend, struct cfg_errors *errors);
+
+/**
+ * Whether a table with all backends of a service, whatever their states, can be built: a ring
+ * has at most LB_RING_POINTS_MAX points, and rendezvous computes LB_HRW_SCORES_MAX scores.
+ * errors is told otherwise, at pos. For changes of a running set, after the change.
+ */
+bool cfg_check_room(const struct cfg_service *service, struct cfg_pos pos,
+	struct cfg_errors *errors);
 
 #endif

@@ -20,9 +20,6 @@ bool cfg_read_u64_or_word(const struct cfg_node *node, const char *what, const c
 size_t cfg_count_items(const struct cfg_node *node, const char *what,
 	struct cfg_errors *errors);
 
-/** A copy of a text, or NULL; errors is told. */
-char *cfg_keep_text(const char *text, struct cfg_errors *errors);
-
 /** Tells errors that an item has not a key it needs. Returns false. */
 bool cfg_missing_key(const struct cfg_node *item, const char *what, const char *key,
 	struct cfg_errors *errors);

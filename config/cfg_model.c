@@ -15,6 +15,7 @@ const char *const cfg_forward_words[] = {"l2", "ipip", "gre", "gue", "vxlan", NU
 const char *const cfg_state_words[] = {"up", "drain", "down", NULL};
 const char *const cfg_kernel_words[] = {"tap", "none", NULL};
 const char *const cfg_idle_words[] = {"poll", "adaptive", NULL};
+const char *const cfg_carry_words[] = {"ipip", "ipv6", "gre", NULL};
 
 static_assert(LB_N_ELEMENTS(cfg_protocol_words) == CFG_N_PROTOCOLS + 1, "a word each");
 static_assert(LB_N_ELEMENTS(cfg_algorithm_words) == CFG_N_ALGORITHMS + 1, "a word each");
@@ -23,6 +24,7 @@ static_assert(LB_N_ELEMENTS(cfg_forward_words) == CFG_N_FORWARDS + 1, "a word ea
 static_assert(LB_N_ELEMENTS(cfg_state_words) == CFG_N_STATES + 1, "a word each");
 static_assert(LB_N_ELEMENTS(cfg_kernel_words) == CFG_N_KERNELS + 1, "a word each");
 static_assert(LB_N_ELEMENTS(cfg_idle_words) == CFG_N_IDLES + 1, "a word each");
+static_assert(LB_N_ELEMENTS(cfg_carry_words) == CFG_N_CARRIES + 1, "a word each");
 
 /* Not on the heap, so that cfg_model_init() cannot fail; never written through. */
 static char default_socket[] = "/run/shunt/shunt.sock";

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "lb_addr.h"
+#include "lb_compiler.h"
 #include "lb_limits.h"
 
 /** Where in its file something stands; lines and columns from 1, line 0: it was not written. */
@@ -46,7 +47,8 @@ enum cfg_idle { CFG_IDLE_POLL, CFG_IDLE_ADAPTIVE, CFG_N_IDLES };
 enum {
 	CFG_CARRY_IPIP = 1 << 0 /* 4 */,
 	CFG_CARRY_IPV6 = 1 << 1 /* 41 */,
-	CFG_CARRY_GRE = 1 << 2
+	CFG_CARRY_GRE = 1 << 2,
+	CFG_N_CARRIES = 3
 };
 
 /**
@@ -139,7 +141,10 @@ struct cfg_model {
 	char *file; /**< the name it was read under, for messages; may be NULL */
 };
 
-/** The words of the language, indexed by the enums above; each array ends with NULL. */
+/**
+ * The words of the language, indexed by the enums above, those of carry by the number of the
+ * bit; each array ends with NULL.
+ */
 extern const char *const cfg_protocol_words[];
 extern const char *const cfg_algorithm_words[];
 extern const char *const cfg_affinity_words[];
@@ -147,6 +152,7 @@ extern const char *const cfg_forward_words[];
 extern const char *const cfg_state_words[];
 extern const char *const cfg_kernel_words[];
 extern const char *const cfg_idle_words[];
+extern const char *const cfg_carry_words[];
 
 /** An empty model with every default. */
 void cfg_model_init(struct cfg_model *model);
@@ -171,7 +177,7 @@ int cfg_model_set_text(char **where, const char *text) lb_must_check;
  * @retval 0        Success.
  * @retval -ENOMEM  No memory.
  */
-int cfg_model_copy(const struct cfg_model *model, struct cfg_model *out);
+int cfg_model_copy(const struct cfg_model *model, struct cfg_model *out) lb_must_check;
 
 /**
  * Whether two models say the same, in the same order; positions and file name do not count.
@@ -193,7 +199,8 @@ struct cfg_backend *cfg_find_backend(const struct cfg_service *service, const ch
  * @retval -E2BIG   The service has LB_SERVICE_BACKENDS_MAX.
  * @retval -ENOMEM  No memory; the service is as it was.
  */
-int cfg_add_backend(struct cfg_service *service, const struct cfg_backend *backend);
+int cfg_add_backend(struct cfg_service *service,
+	const struct cfg_backend *backend) lb_must_check;
 
 /** Remove a backend of the service, given by its place in service->backends. */
 void cfg_remove_backend(struct cfg_service *service, struct cfg_backend *backend);

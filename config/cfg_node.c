@@ -10,9 +10,6 @@
 /* Deeper than any configuration, and bounded for libyaml's sake and ours. */
 #define DEPTH_MAX 32u
 
-/* No configuration is longer; an endless device must not fill the memory. */
-#define FILE_BYTES_MAX ((size_t)256 << 20)
-
 #define CHUNK_BYTES_MIN ((size_t)4 << 10)
 #define CHUNK_BYTES_MAX ((size_t)1 << 20)
 
@@ -108,7 +105,7 @@ get_pos(yaml_mark_t mark)
 	return (struct cfg_pos){(uint32_t)mark.line + 1, (uint32_t)mark.column + 1};
 }
 
-/* A new node, hung where it belongs. NULL without memory or where none may stand. */
+/* A new node, hung where it belongs. -EINVAL: none may stand there, and errors was told. */
 static int
 add_node(struct builder *b, enum cfg_node_kind kind, struct cfg_pos pos, struct cfg_node **out)
 {
@@ -159,6 +156,14 @@ open_level(struct builder *b, enum cfg_node_kind kind, struct cfg_pos pos)
 	return 0;
 }
 
+/* A scalar that was told of, or is about to be. */
+static void
+refuse(struct cfg_node *node)
+{
+	node->kind = CFG_REFUSED;
+	node->text[0] = '\0';
+}
+
 static int
 add_scalar(struct builder *b, const yaml_event_t *event)
 {
@@ -177,12 +182,15 @@ add_scalar(struct builder *b, const yaml_event_t *event)
 		return -ENOMEM;
 	memcpy(node->text, value, n);
 	node->text[n] = '\0';
-	if (memchr(value, '\0', n) != NULL)
+	if (memchr(value, '\0', n) != NULL) {
+		refuse(node);
 		cfg_error(b->errors, pos,
 			"a text with a NUL character (\\0) in it; leave it out");
-	if (b->depth > 0 && b->levels[b->depth - 1].key == node && !node->is_quoted &&
-		strcmp(node->text, "<<") == 0)
+	} else if (b->depth > 0 && b->levels[b->depth - 1].key == node && !node->is_quoted &&
+		   strcmp(node->text, "<<") == 0) {
+		refuse(node);
 		cfg_error(b->errors, pos, "merge keys (<<) are not taken; write the keys out");
+	}
 	return 0;
 }
 
@@ -223,7 +231,7 @@ take_alias(struct builder *b, const yaml_event_t *event)
 	node->text = carve(b->tree, 1);
 	if (node->text == NULL)
 		return -ENOMEM;
-	node->text[0] = '\0';
+	refuse(node);
 	cfg_error(b->errors, node->pos, "aliases (*%.64s) are not taken; write the value out",
 		(const char *)event->data.alias.anchor);
 	return 0;
@@ -426,7 +434,6 @@ cfg_node_parse(const char *text, size_t n_bytes, struct cfg_errors *errors,
 	struct cfg_node **out)
 {
 	static const char byte_order_mark[] = "\xef\xbb\xbf";
-	const size_t n_before = errors->n_errors;
 	struct builder b = {.errors = errors};
 	int ret;
 
@@ -446,8 +453,6 @@ cfg_node_parse(const char *text, size_t n_bytes, struct cfg_errors *errors,
 	ret = build_tree(&b, text, n_bytes);
 	if (ret == -ENOMEM)
 		cfg_error_memory(errors);
-	if (ret == 0 && errors->n_errors != n_before)
-		ret = -EINVAL;
 	if (ret != 0) {
 		free_tree(b.tree);
 		return ret;
@@ -459,69 +464,6 @@ cfg_node_parse(const char *text, size_t n_bytes, struct cfg_errors *errors,
 	}
 	*out = &b.tree->root;
 	return 0;
-}
-
-static int
-read_failed(struct cfg_errors *errors, int error)
-{
-	if (error == EISDIR)
-		cfg_error(errors, (struct cfg_pos){0}, "it is a directory; expected a file");
-	else
-		cfg_error(errors, (struct cfg_pos){0}, "it cannot be read: %s",
-			strerror(error));
-	return -EIO;
-}
-
-/* The whole stream on the heap. */
-static int
-read_stream(FILE *stream, struct cfg_errors *errors, char **out, size_t *n_out)
-{
-	size_t room = 16384;
-	size_t n = 0;
-	char *text = NULL;
-
-	do {
-		char *grown;
-
-		if (n == FILE_BYTES_MAX) {
-			cfg_error(errors, (struct cfg_pos){0},
-				"it is longer than 256 MiB; no configuration is");
-			free(text);
-			return -EINVAL;
-		}
-		room = room < FILE_BYTES_MAX / 2 ? room * 2 : FILE_BYTES_MAX;
-		grown = realloc(text, room);
-		if (grown == NULL) {
-			free(text);
-			cfg_error_memory(errors);
-			return -ENOMEM;
-		}
-		text = grown;
-		errno = 0;
-		n += fread(text + n, 1, room - n, stream);
-	} while (n == room);
-	if (ferror(stream) != 0) {
-		free(text);
-		return read_failed(errors, errno == 0 ? EIO : errno);
-	}
-	*out = text;
-	*n_out = n;
-	return 0;
-}
-
-int
-cfg_node_read(FILE *stream, struct cfg_errors *errors, struct cfg_node **out)
-{
-	char *text;
-	size_t n_bytes;
-	int ret;
-
-	ret = read_stream(stream, errors, &text, &n_bytes);
-	if (ret != 0)
-		return ret;
-	ret = cfg_node_parse(text, n_bytes, errors, out);
-	free(text);
-	return ret;
 }
 
 const struct cfg_node *

@@ -11,8 +11,9 @@
  *   FILE:LINE:COLUMN: what is wrong, and what would be right
  *
  * One document a file. Anchors, aliases, tags and merge keys are refused: a configuration
- * is data, and reads the same to every program. Duplicate keys of a mapping are errors, which
- * cfg_node_check_keys() tells, so that they do not hide what else is wrong.
+ * is data, and reads the same to every program. They are errors that leave a tree, as are
+ * duplicate keys of a mapping, which cfg_node_check_keys() tells: none of them hides what else
+ * is wrong. So whoever reads a file looks at n_errors at the end.
  *
  * Not thread-safe: one thread's own.
  */
@@ -44,14 +45,21 @@ void cfg_warning(struct cfg_errors *errors, struct cfg_pos pos, const char *form
 /** The error that memory is short. */
 void cfg_error_memory(struct cfg_errors *errors);
 
-enum cfg_node_kind { CFG_SCALAR, CFG_SEQUENCE, CFG_MAPPING };
+/** A copy of a text, to be freed; NULL without memory, of which errors is told. */
+char *cfg_keep_text(const char *text, struct cfg_errors *errors);
+
+/**
+ * What stands at a place. CFG_REFUSED is an alias, a merge key or a text with a NUL: it was
+ * told, so no reader takes it and none tells it again.
+ */
+enum cfg_node_kind { CFG_SCALAR, CFG_SEQUENCE, CFG_MAPPING, CFG_REFUSED };
 
 struct cfg_node {
 	enum cfg_node_kind kind;
 	bool is_quoted; /**< a scalar in quotes: a string whatever it looks like */
 	struct cfg_pos pos;
-	char *text;             /**< scalar: NUL-terminated, without NUL inside */
-	struct cfg_node *key;   /**< item of a mapping: its key, a scalar */
+	char *text;             /**< scalar: NUL-terminated, without NUL inside; refused: "" */
+	struct cfg_node *key;   /**< item of a mapping: its key, a scalar or refused */
 	struct cfg_node *first; /**< first item of a sequence or mapping */
 	struct cfg_node *next;  /**< next item of the parent */
 };
@@ -59,19 +67,27 @@ struct cfg_node {
 /**
  * Read a whole YAML stream.
  *
- * @param errors     Told of everything that is not well-formed.
+ * @param errors     Told of everything that is not well-formed or not taken.
  * @param[out] out   The root, to be given to cfg_node_free(); NULL for a file without a
  *                   document (empty, or comments alone). Untouched on error.
- * @retval 0         Success.
- * @retval -EINVAL   errors was told.
+ * @retval 0         There is a tree; what is not taken in it was told, and counted in
+ *                   errors->n_errors.
+ * @retval -EINVAL   It is not well-formed; errors was told.
  * @retval -ENOMEM   No memory; errors was told.
  * @retval -EIO      The stream cannot be read (a directory, say); errors was told.
  */
-int cfg_node_read(FILE *stream, struct cfg_errors *errors, struct cfg_node **out);
+int cfg_node_read(FILE *stream, struct cfg_errors *errors, struct cfg_node **out) lb_must_check;
+
+/**
+ * As cfg_node_read(), from the file that errors->file names.
+ *
+ * @retval -errno   Also: it cannot be opened; errors was told.
+ */
+int cfg_node_read_file(struct cfg_errors *errors, struct cfg_node **out) lb_must_check;
 
 /** As cfg_node_read(), from memory. */
 int cfg_node_parse(const char *text, size_t n_bytes, struct cfg_errors *errors,
-	struct cfg_node **out);
+	struct cfg_node **out) lb_must_check;
 
 void cfg_node_free(struct cfg_node *root);
 
@@ -113,6 +129,13 @@ bool cfg_node_check_keys(const struct cfg_node *node, const char *const keys[],
 bool cfg_expected(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
 	const char *expected);
 
+/** The same where one of the words (NULL-terminated) is expected; the nearest is suggested. */
+bool cfg_expected_word(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	const char *const words[]);
+
+/** The place of a text among words (NULL-terminated), or that of their NULL. */
+size_t cfg_find_word(const char *text, const char *const words[]);
+
 /** Text alone, as cfg_read_u64() reads it; says nothing. */
 bool cfg_scan_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
@@ -137,7 +160,7 @@ bool cfg_read_duration(const struct cfg_node *node, const char *what, uint64_t m
 bool cfg_read_decimal(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
 	double *out);
 
-/** One of the words (NULL-terminated); *out is its index. The nearest word is suggested. */
+/** One of the words (NULL-terminated); *out is its index. */
 bool cfg_read_word(const struct cfg_node *node, const char *what, const char *const words[],
 	struct cfg_errors *errors, unsigned int *out);
 

@@ -199,14 +199,13 @@ print_backend(const struct cfg_backend *backend, FILE *to)
 static void
 print_carry(uint8_t carry, FILE *to)
 {
-	static const char *const words[] = {"ipip", "ipv6", "gre"};
 	const char *between = "";
 
 	(void)fputs("    carry: [", to);
-	for (size_t i = 0; i < LB_N_ELEMENTS(words); i++) {
+	for (unsigned int i = 0; i < CFG_N_CARRIES; i++) {
 		if ((carry & 1u << i) == 0)
 			continue;
-		(void)fprintf(to, "%s%s", between, words[i]);
+		(void)fprintf(to, "%s%s", between, cfg_carry_words[i]);
 		between = ", ";
 	}
 	(void)fputs("]\n", to);

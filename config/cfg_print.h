@@ -17,6 +17,6 @@
  * @retval 0      Success.
  * @retval -EIO   The stream could not be written.
  */
-int cfg_print(const struct cfg_model *model, FILE *to);
+int cfg_print(const struct cfg_model *model, FILE *to) lb_must_check;
 
 #endif

@@ -45,16 +45,6 @@ cfg_count_items(const struct cfg_node *node, const char *what, struct cfg_errors
 	return n;
 }
 
-char *
-cfg_keep_text(const char *text, struct cfg_errors *errors)
-{
-	char *copy = strdup(text);
-
-	if (copy == NULL)
-		cfg_error_memory(errors);
-	return copy;
-}
-
 bool
 cfg_missing_key(const struct cfg_node *item, const char *what, const char *key,
 	struct cfg_errors *errors)
@@ -188,17 +178,8 @@ cfg_read_file(const char *path, FILE *messages, struct cfg_model *out)
 {
 	struct cfg_errors errors = {.to = messages, .file = path};
 	struct cfg_node *root = NULL;
-	FILE *stream = fopen(path, "re");
-	int ret;
+	const int ret = cfg_node_read_file(&errors, &root);
 
-	if (stream == NULL) {
-		ret = -errno;
-		cfg_error(&errors, (struct cfg_pos){0}, "it cannot be opened: %s",
-			strerror(-ret));
-		return ret;
-	}
-	ret = cfg_node_read(stream, &errors, &root);
-	(void)fclose(stream);
 	if (ret != 0)
 		return ret;
 	return decode_model(root, &errors, out);

@@ -28,7 +28,7 @@ int cfg_read_text_model(const char *name, const char *text, size_t n_bytes, FILE
 /**
  * Decode one backend as it stands under `backends:` (also of an event's `add:`).
  *
- * @param root      A mapping.
+ * @param node      A mapping.
  * @param extra     Keys that are allowed besides a backend's own, NULL-terminated, or NULL.
  * @param[out] out  The backend; its name is malloc'd and the caller's. Untouched on error.
  * @return whether it is right; errors was told otherwise.

@@ -169,17 +169,16 @@ decode_table(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 static bool
 decode_tunnel(const struct cfg_node *node, struct cfg_errors *errors, uint8_t *out)
 {
-	static const char *const words[] = {"ipip", "ipv6", "gre", NULL};
-	static const char *const numbers[] = {"4", "41", "47"};
+	static const char *const numbers[CFG_N_CARRIES] = {"4", "41", "47"};
 	unsigned int i;
 
-	for (i = 0; node->kind == CFG_SCALAR && i < LB_N_ELEMENTS(numbers); i++) {
+	for (i = 0; node->kind == CFG_SCALAR && i < CFG_N_CARRIES; i++) {
 		if (strcmp(node->text, numbers[i]) == 0) {
 			*out = (uint8_t)(1u << i);
 			return true;
 		}
 	}
-	if (!cfg_read_word(node, "carry", words, errors, &i))
+	if (!cfg_read_word(node, "carry", cfg_carry_words, errors, &i))
 		return false;
 	*out = (uint8_t)(1u << i);
 	return true;
@@ -247,7 +246,7 @@ decode_place(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 }
 
 /* How its packets go on: affinity, forward and what belongs to a mode. */
-static bool
+static void
 decode_forward(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_service *out)
 {
 	const struct cfg_node *value;
@@ -255,31 +254,28 @@ decode_forward(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 	unsigned int forward = CFG_FORWARD_IPIP;
 	uint64_t tunnel_port = 0;
 	uint64_t vni = 0;
-	bool is_right = true;
 
 	value = cfg_node_get(node, "affinity");
 	if (value != NULL)
-		is_right &=
-			cfg_read_word(value, "affinity", cfg_affinity_words, errors, &affinity);
+		(void)cfg_read_word(value, "affinity", cfg_affinity_words, errors, &affinity);
 	value = cfg_node_get(node, "forward");
-	if (value != NULL)
-		is_right &=
-			cfg_read_word(value, "forward", cfg_forward_words, errors, &forward);
+	if (value != NULL &&
+		!cfg_read_word(value, "forward", cfg_forward_words, errors, &forward))
+		out->bad |= CFG_BAD_FORWARD;
 	value = cfg_node_get(node, "tunnel_port");
 	if (value != NULL) {
 		out->tunnel_port_pos = value->pos;
-		is_right &= cfg_read_u64(value, "tunnel_port", 1, 65535, errors, &tunnel_port);
+		(void)cfg_read_u64(value, "tunnel_port", 1, 65535, errors, &tunnel_port);
 	}
 	value = cfg_node_get(node, "vni");
 	if (value != NULL) {
 		out->vni_pos = value->pos;
-		is_right &= cfg_read_u64(value, "vni", 0, VNI_MAX, errors, &vni);
+		(void)cfg_read_u64(value, "vni", 0, VNI_MAX, errors, &vni);
 	}
 	out->affinity = (enum cfg_affinity)affinity;
 	out->forward = (enum cfg_forward)forward;
 	out->tunnel_port = (uint16_t)tunnel_port;
 	out->vni = (uint32_t)vni;
-	return is_right;
 }
 
 static void
@@ -301,8 +297,7 @@ decode_service(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 	decode_place(node, errors, out);
 	if (!decode_table(cfg_node_get(node, "table"), errors, out))
 		out->bad |= CFG_BAD_TABLE;
-	if (!decode_forward(node, errors, out))
-		out->bad |= CFG_BAD_FORWARD;
+	decode_forward(node, errors, out);
 	decode_carry(cfg_node_get(node, "carry"), errors, out);
 	decode_backends(cfg_node_get(node, "backends"), errors, out);
 }

@@ -18,28 +18,75 @@ struct replay_capture {
 	pcap_t *pcap;
 	uint64_t n_packets; /* read so far */
 	uint64_t time_ns;   /* of the packet before */
+	bool has_time;      /* a packet had one */
 	int error;          /* what ended it: a negative errno; 0 while it goes on */
 	bool is_done;
 	struct replay_message message; /* of error */
-	char *name;
+	char name[REPLAY_NAME_BYTES];
 	uint8_t *frame; /* REPLAY_FRAME_BYTES_MAX, for packets that are not Ethernet */
 };
+
+/*
+ * What libpcap says, by a part of it that tells it from the rest, and what it means. The first
+ * that fits holds.
+ */
+static const struct {
+	const char *part;
+	const char *text;
+} reasons[] = {
+	{"no Interface Description Blocks",
+		"the capture ends before any interface is described"},
+	{"before any Interface", "the capture is damaged here: a packet comes before any "
+				 "interface is described"},
+	{"no Interface Description Block for", "the capture is damaged here: the packet's "
+					       "interface is not described"},
+	{"is too high", "an interface counts time in units too small to be read"},
+	{"Interface Description Block has", "the capture is damaged here: an interface's "
+					    "description contradicts itself"},
+	{"byte order magic", "the capture is damaged here: a section is of neither byte order"},
+	{"version", "a section of a version of pcapng that cannot be read; 1.0 and 1.2 can"},
+	{"header and trailer", "the capture is damaged here: the lengths at a block's two ends "
+			       "differ"},
+	{"is too short", "the capture is damaged here: a block is too short for what is in it"},
+	{"packet capture length", "the capture is damaged here: a packet of an impossible "
+				  "length"},
+	{"length of", "the capture is damaged here: a block of an impossible length"},
+	{"invalid length", "the capture is damaged here: a block of an impossible length"},
+	{"block size", "the capture is damaged here: a block of an impossible length"},
+};
+
+/* NULL for a cut, and for what is not known. */
+static const char *
+find_reason(const char *reason)
+{
+	for (size_t i = 0; i < LB_N_ELEMENTS(reasons); i++) {
+		if (strstr(reason, reasons[i].part) != NULL)
+			return reasons[i].text;
+	}
+	return NULL;
+}
 
 /* Why libpcap gave up, in words that do not need libpcap known. */
 static int
 explain_failure(const struct replay_stream *stream, const char *reason, char *text,
 	size_t text_bytes)
 {
+	const char *known = replay_stream_refusal(stream);
 	int error = replay_stream_error(stream);
 
+	if (error == 0 && (strstr(reason, "out of memory") != NULL ||
+				  strstr(reason, strerror(ENOMEM)) != NULL))
+		error = -ENOMEM;
 	if (error != 0) {
 		(void)snprintf(text, text_bytes, "cannot be read: %s", strerror(-error));
 		return error;
 	}
-	if (replay_stream_is_at_end(stream))
-		(void)snprintf(text, text_bytes, "the capture ends in the middle of it");
-	else
-		(void)snprintf(text, text_bytes, "the capture is damaged here: %s", reason);
+	if (known == NULL)
+		known = find_reason(reason);
+	if (known == NULL)
+		known = replay_stream_is_at_end(stream) ? "the capture ends in the middle of it"
+							: "the capture is damaged here";
+	(void)snprintf(text, text_bytes, "%s", known);
 	return -EINVAL;
 }
 
@@ -87,17 +134,17 @@ replay_capture_open(const char *path, struct replay_capture **out,
 	struct replay_message *message)
 {
 	struct replay_capture *capture = calloc(1, sizeof(*capture));
+	char name[REPLAY_NAME_BYTES];
 	int rc = -ENOMEM;
 
-	if (capture != NULL) {
-		capture->name = strdup(replay_path_name(path, "standard input"));
+	replay_path_name(name, path, "standard input");
+	if (capture != NULL)
 		capture->frame = malloc(REPLAY_FRAME_BYTES_MAX);
-	}
-	if (capture == NULL || capture->name == NULL || capture->frame == NULL) {
-		replay_message_set(message, "%s: not enough memory to read it",
-			replay_path_name(path, "standard input"));
+	if (capture == NULL || capture->frame == NULL) {
+		replay_message_set(message, "%s: not enough memory to read it", name);
 		goto close_capture;
 	}
+	memcpy(capture->name, name, sizeof(name));
 	rc = replay_stream_open(path, &capture->stream, message);
 	if (rc < 0)
 		goto close_capture;
@@ -168,9 +215,9 @@ check_lengths(struct replay_capture *capture, const struct pcap_pkthdr *header,
 }
 
 /*
- * The packet's time, or its predecessor's where it has none, where it is before it, or
- * where it is of no year that can be told in nanoseconds (beyond 2554). A fraction of a
- * second or more, which some tools write, is added up.
+ * The packet's time, or its predecessor's (0 before the first) where it has none, where it
+ * is before it, or where it is of no year that can be told in nanoseconds (beyond 2554). A
+ * fraction of a second or more, which some tools write, is added up.
  */
 static uint64_t
 advance_time(struct replay_capture *capture, const struct timeval *stamp, bool has_time)
@@ -187,6 +234,7 @@ advance_time(struct replay_capture *capture, const struct timeval *stamp, bool h
 	if (__builtin_mul_overflow((uint64_t)seconds, (uint64_t)ns_per_s, &time_ns) ||
 		__builtin_add_overflow(time_ns, (uint64_t)fraction, &time_ns))
 		return capture->time_ns;
+	capture->has_time = true;
 	if (time_ns > capture->time_ns)
 		capture->time_ns = time_ns;
 	return capture->time_ns;
@@ -198,6 +246,7 @@ fill_frame(struct replay_capture *capture, const struct pcap_pkthdr *header,
 	struct replay_frame *frame)
 {
 	frame->time_ns = advance_time(capture, &header->ts, packet->has_time);
+	frame->has_time = capture->has_time;
 	frame->wire_bytes = packet->wire_bytes != 0 ? packet->wire_bytes : header->len;
 	if (replay_linktype_is_ethernet(packet->linktype)) {
 		frame->bytes = bytes;
@@ -268,6 +317,5 @@ replay_capture_close(struct replay_capture *capture)
 		pcap_close(capture->pcap);
 	replay_stream_close(capture->stream);
 	free(capture->frame);
-	free(capture->name);
 	free(capture);
 }

@@ -16,7 +16,7 @@
 
 #include "lb_compiler.h"
 
-#define REPLAY_MESSAGE_BYTES 512u
+#define REPLAY_MESSAGE_BYTES 1024u
 
 /** Longest packet of a capture: libpcap's own limit. */
 #define REPLAY_SNAPLEN_BYTES 262144u
@@ -24,7 +24,10 @@
 /** Longest frame handed out: such a packet, and an Ethernet header put before it. */
 #define REPLAY_FRAME_BYTES_MAX (REPLAY_SNAPLEN_BYTES + 14u)
 
-/** What went wrong, in words: a whole sentence that begins with the file's name. */
+/**
+ * What went wrong, in words: a whole sentence that begins with the file's name, or with
+ * "..." and the end of a name that is too long; in it, control characters are '?'.
+ */
 struct replay_message {
 	char text[REPLAY_MESSAGE_BYTES];
 };
@@ -35,15 +38,21 @@ struct replay_frame {
 	uint32_t wire_bytes; /**< on the wire; more than n_bytes where the capture cut it */
 	/**
 	 * Since 1970; its predecessor's where its own is before that, missing, or of no year
-	 * up to 2554. A fraction of a second or more adds up.
+	 * from 1970 to 2554. A fraction of a second or more adds up. It is 0 until the first
+	 * packet with a timestamp.
 	 */
 	uint64_t time_ns;
+	/**
+	 * time_ns is a time: false until the first packet with a timestamp, true from it on.
+	 * Only pcapng has packets without one (simple packets), or one of no year as above.
+	 */
+	bool has_time;
 };
 
 struct replay_capture; /* opaque */
 
 /**
- * Open a capture.
+ * Open a capture. Of a pipe, this waits for what stands before the first packet.
  *
  * @param path          A file, or "-" for standard input.
  * @param[out] out      Untouched on error.
@@ -64,13 +73,21 @@ int replay_capture_open(const char *path, struct replay_capture **out,
  * @param[out] message  Set on error: names the packet's number, from 1.
  * @retval 1        A frame.
  * @retval 0        The end.
- * @retval -EINVAL  The capture is damaged from here on, or changes its linktype.
+ * @retval -EINVAL  The capture is damaged from here on, or changes its linktype or, between
+ *                  sections of pcapng, its byte order.
  * @retval -errno   It cannot be read.
  */
 int replay_capture_next(struct replay_capture *capture, struct replay_frame *frame,
 	struct replay_message *message) lb_must_check;
 
-/** Whether its timestamps are of nanoseconds; microseconds otherwise. */
+/**
+ * Whether its timestamps are of nanoseconds; microseconds otherwise. It does not change.
+ *
+ * Of pcapng, whether any interface has them that is described before the first packet and
+ * within the file's first 64 KiB, or is the first: usually these are all. What an interface
+ * described later has finer than microseconds is in time_ns, but lost to an output that was
+ * begun without.
+ */
 bool replay_capture_is_nano(const struct replay_capture *capture);
 
 /** Bytes read so far, and the file's size (0 where it is not known), for a progress line. */

@@ -11,7 +11,7 @@ struct replay_compare {
 	struct replay_capture *expected;
 	uint64_t n_packets; /* compared so far */
 	bool is_different;
-	char *name;
+	char name[REPLAY_NAME_BYTES];
 };
 
 int
@@ -19,25 +19,22 @@ replay_compare_open(const char *path, struct replay_compare **out,
 	struct replay_message *message)
 {
 	struct replay_compare *compare = calloc(1, sizeof(*compare));
-	const char *name = replay_path_name(path, "standard input");
+	char name[REPLAY_NAME_BYTES];
 	int rc;
 
-	if (compare != NULL)
-		compare->name = strdup(name);
-	if (compare == NULL || compare->name == NULL) {
+	replay_path_name(name, path, "standard input");
+	if (compare == NULL) {
 		replay_message_set(message, "%s: not enough memory to read it", name);
-		rc = -ENOMEM;
-		goto close_compare;
+		return -ENOMEM;
 	}
+	memcpy(compare->name, name, sizeof(name));
 	rc = replay_capture_open(path, &compare->expected, message);
-	if (rc < 0)
-		goto close_compare;
+	if (rc < 0) {
+		free(compare);
+		return rc;
+	}
 	*out = compare;
 	return 0;
-
-close_compare:
-	replay_compare_close(compare);
-	return rc;
 }
 
 static uint32_t
@@ -136,6 +133,5 @@ replay_compare_close(struct replay_compare *compare)
 	if (compare == NULL)
 		return;
 	replay_capture_close(compare->expected);
-	free(compare->name);
 	free(compare);
 }

@@ -4,20 +4,25 @@
 #include <string.h>
 
 #include "cfg_check.h"
-#include "replay_events.h"
-#include "replay_nearest.h"
+#include "cfg_nearest.h"
+#include "replay_event_decode.h"
 
-/* An unknown name, with the nearest that is there. */
-static void
-tell_missing(struct cfg_errors *errors, const struct replay_event *event, const char *what,
-	const struct replay_nearest *nearest)
+void
+replay_event_tell_missing(const struct replay_event *event, bool is_backend, const char *when,
+	const struct cfg_nearest *nearest, struct cfg_errors *errors)
 {
+	char what[LB_NAME_BYTES_MAX + sizeof("service '' has no backend")] =
+		"there is no service";
+
+	if (is_backend)
+		(void)snprintf(what, sizeof(what), "service '%s' has no backend",
+			event->service);
 	if (nearest->best == NULL)
-		cfg_error(errors, event->pos, "%s '%s' at that time, nor any other", what,
-			nearest->wanted);
+		cfg_error(errors, event->pos, "%s '%s' at %s time, nor any other", what,
+			nearest->wanted, when);
 	else
-		cfg_error(errors, event->pos, "%s '%s' at that time; the nearest is '%s'", what,
-			nearest->wanted, nearest->best);
+		cfg_error(errors, event->pos, "%s '%s' at %s time; the nearest is '%s'", what,
+			nearest->wanted, when, nearest->best);
 }
 
 static struct cfg_service *
@@ -26,15 +31,15 @@ find_service(const struct replay_event *event, const struct cfg_model *model,
 {
 	const size_t n_bytes = strlen(event->service);
 	struct cfg_service *service = cfg_find_service(model, event->service, n_bytes);
-	struct replay_nearest nearest;
+	struct cfg_nearest nearest;
 
 	if (service != NULL)
 		return service;
 
-	replay_nearest_init(&nearest, event->service, n_bytes);
+	cfg_nearest_init(&nearest, event->service, n_bytes);
 	for (size_t i = 0; i < model->n_services; i++)
-		replay_nearest_offer(&nearest, model->services[i].name);
-	tell_missing(errors, event, "there is no service", &nearest);
+		cfg_nearest_offer(&nearest, model->services[i].name);
+	replay_event_tell_missing(event, false, "that", &nearest, errors);
 	return NULL;
 }
 
@@ -43,17 +48,15 @@ find_backend(const struct replay_event *event, const struct cfg_service *service
 	struct cfg_errors *errors)
 {
 	struct cfg_backend *backend = cfg_find_backend(service, event->backend.name);
-	char what[LB_NAME_BYTES_MAX + sizeof("service '' has no backend")];
-	struct replay_nearest nearest;
+	struct cfg_nearest nearest;
 
 	if (backend != NULL)
 		return backend;
 
-	replay_nearest_init(&nearest, event->backend.name, strlen(event->backend.name));
+	cfg_nearest_init(&nearest, event->backend.name, strlen(event->backend.name));
 	for (size_t i = 0; i < service->n_backends; i++)
-		replay_nearest_offer(&nearest, service->backends[i].name);
-	(void)snprintf(what, sizeof(what), "service '%s' has no backend", service->name);
-	tell_missing(errors, event, what, &nearest);
+		cfg_nearest_offer(&nearest, service->backends[i].name);
+	replay_event_tell_missing(event, true, "that", &nearest, errors);
 	return NULL;
 }
 
@@ -90,7 +93,26 @@ add_backend(const struct replay_event *event, const struct cfg_model *model,
 			service->name, LB_SERVICE_BACKENDS_MAX);
 		return -EINVAL;
 	}
-	return ret;
+	if (ret != 0)
+		return ret;
+	if (!cfg_check_room(service, event->pos, errors)) {
+		cfg_remove_backend(service, &service->backends[service->n_backends - 1]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+change_weight(const struct replay_event *event, struct cfg_service *service,
+	struct cfg_backend *backend, struct cfg_errors *errors)
+{
+	const uint32_t before = backend->weight;
+
+	backend->weight = event->backend.weight;
+	if (cfg_check_room(service, event->pos, errors))
+		return 0;
+	backend->weight = before;
+	return -EINVAL;
 }
 
 static int
@@ -106,17 +128,16 @@ reload_model(const struct replay_event *event, struct cfg_model *model)
 	return 0;
 }
 
-static void
+static int
 change_backend(const struct replay_event *event, struct cfg_service *service,
-	struct cfg_backend *backend)
+	struct cfg_backend *backend, struct cfg_errors *errors)
 {
 	switch (event->kind) {
 	case REPLAY_REMOVE:
 		cfg_remove_backend(service, backend);
 		break;
 	case REPLAY_WEIGHT:
-		backend->weight = event->backend.weight;
-		break;
+		return change_weight(event, service, backend, errors);
 	case REPLAY_UP:
 		backend->state = CFG_UP;
 		break;
@@ -127,6 +148,7 @@ change_backend(const struct replay_event *event, struct cfg_service *service,
 		backend->state = CFG_DOWN;
 		break;
 	}
+	return 0;
 }
 
 static int
@@ -147,8 +169,7 @@ apply(const struct replay_event *event, struct cfg_model *model, struct cfg_erro
 	backend = find_backend(event, service, errors);
 	if (backend == NULL)
 		return -EINVAL;
-	change_backend(event, service, backend);
-	return 0;
+	return change_backend(event, service, backend, errors);
 }
 
 int

@@ -183,7 +183,7 @@ decode_add(const struct cfg_node *node, struct cfg_errors *errors, struct replay
 	if (service == NULL)
 		cfg_error(errors, node->pos, "add: no 'service'; write service: NAME");
 	else if (cfg_read_name(service, "service", errors, &name))
-		event->service = format_text(errors, "%s", name);
+		event->service = cfg_keep_text(name, errors);
 	if (!is_right || event->service == NULL)
 		return false;
 
@@ -210,15 +210,14 @@ join_path(struct replay_event_reader *reader, const char *name)
 	const int n_folder = slash == NULL ? 0 : (int)(slash - reader->path) + 1;
 
 	if (name[0] == '/')
-		return format_text(&reader->errors, "%s", name);
+		return cfg_keep_text(name, &reader->errors);
 	return format_text(&reader->errors, "%.*s%s", n_folder, reader->path, name);
 }
 
 static bool
-read_model(struct replay_event_reader *reader, const struct cfg_node *node, const char *name,
+read_model(struct replay_event_reader *reader, const struct cfg_node *node, const char *path,
 	struct cfg_model *out)
 {
-	char *path;
 	int ret;
 
 	if (!reader->is_reload_on) {
@@ -228,18 +227,15 @@ read_model(struct replay_event_reader *reader, const struct cfg_node *node, cons
 		return ret == 0;
 	}
 
-	path = join_path(reader, name);
-	if (path == NULL)
-		return false;
 	ret = cfg_read_file(path, reader->errors.to, out);
-	free(path);
 	if (ret == -ENOMEM)
 		cfg_error_memory(&reader->errors);
 	else if (ret != 0)
 		cfg_error(&reader->errors, node->pos,
-			"reload: the configuration '%s' cannot be used; expected a file that "
-			"shuntd --check accepts",
-			name);
+			"reload: the configuration '%s' cannot be used; mend what is told of "
+			"it "
+			"above",
+			node->text);
 	return ret == 0;
 }
 
@@ -259,7 +255,9 @@ decode_reload(struct replay_event_reader *reader, const struct cfg_node *node,
 	}
 	cfg_model_init(event->reload);
 	event->pos = node->pos;
-	if (!read_model(reader, node, name, event->reload))
+	event->reload_path = join_path(reader, name);
+	if (event->reload_path == NULL ||
+		!read_model(reader, node, event->reload_path, event->reload))
 		return false;
 	event->title = format_text(errors, "reload %s", name);
 	if (event->title != NULL)

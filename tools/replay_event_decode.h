@@ -7,6 +7,7 @@
  * Between the modules of the events file alone: its tree of YAML -> events, each for itself.
  */
 
+#include "cfg_nearest.h"
 #include "replay_events.h"
 
 /** An item of the file, as far as it could be read. */
@@ -25,6 +26,7 @@ struct replay_event_reader {
 	struct cfg_errors errors;
 	struct replay_event_draft *drafts;
 	size_t n_drafts;
+	bool is_mixed; /**< some are due by time and some by packets; after the rehearsal */
 };
 
 /**
@@ -36,5 +38,20 @@ struct replay_event_reader {
  */
 int replay_event_decode(struct replay_event_reader *reader,
 	const struct cfg_node *root) lb_must_check;
+
+/**
+ * Rehearse the drafts on a copy of the model, in the order they are due. Where that cannot be
+ * told, see is_mixed, look whether the names in them exist at any time. reader->errors is told
+ * of all that is wrong.
+ */
+void replay_event_rehearse_drafts(struct replay_event_reader *reader);
+
+/**
+ * Tell that the service of an event, or its backend, is not there: at "that" or "any" time.
+ *
+ * @param nearest  What was looked for, and what was found instead.
+ */
+void replay_event_tell_missing(const struct replay_event *event, bool is_backend,
+	const char *when, const struct cfg_nearest *nearest, struct cfg_errors *errors);
 
 #endif

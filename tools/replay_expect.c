@@ -8,7 +8,7 @@
 
 #include "replay_expect_items.h"
 
-const char *const expect_key_names[] = {
+const char *const replay_expect_key_names[] = {
 	[EXPECT_VERDICT] = "verdict",
 	[EXPECT_SERVICE] = "service",
 	[EXPECT_BACKEND] = "backend",
@@ -32,16 +32,6 @@ static const char *const all_keys[] = {"value", "share", "drops", "packet", "is"
 
 static const char *const verdict_words[] = {"forward", "reply", "kernel", "drop", NULL};
 static const char *const flow_words[] = {"hit", "miss", "none", NULL};
-
-static char *
-copy_text(const char *text, struct cfg_errors *errors)
-{
-	char *copy = strdup(text);
-
-	if (copy == NULL)
-		cfg_error_memory(errors);
-	return copy;
-}
 
 static bool
 read_reason(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
@@ -146,7 +136,7 @@ read_backend(const struct cfg_node *node, struct cfg_errors *errors)
 static bool
 check_want(enum expect_key key, const struct cfg_node *node, struct cfg_errors *errors)
 {
-	const char *what = expect_key_names[key];
+	const char *what = replay_expect_key_names[key];
 	enum lb_verdict reason;
 	unsigned int word;
 	const char *name;
@@ -178,14 +168,14 @@ decode_packet(const struct cfg_node *node, struct cfg_errors *errors, struct exp
 	(void)cfg_read_u64(cfg_node_get(node, "packet"), "packet", 1, UINT64_MAX, errors,
 		&item->packet);
 	for (int i = 0; i < N_EXPECT_KEYS; i++) {
-		const struct cfg_node *value = cfg_node_get(node, expect_key_names[i]);
+		const struct cfg_node *value = cfg_node_get(node, replay_expect_key_names[i]);
 
 		if (value == NULL)
 			continue;
 		is_given = true;
 		item->is_given[i] = true;
 		if (check_want((enum expect_key)i, value, errors) && !cfg_node_is_null(value))
-			item->wants[i] = copy_text(value->text, errors);
+			item->wants[i] = cfg_keep_text(value->text, errors);
 	}
 	if (!is_given)
 		cfg_error(errors, node->pos,
@@ -217,9 +207,9 @@ decode_subject(const struct cfg_node *node, struct cfg_errors *errors, struct ex
 		(void)read_reason(node, "drops", errors, &item->reason);
 	} else if (item->kind == EXPECT_VALUE) {
 		if (read_path(node, errors, &text))
-			item->name = copy_text(text, errors);
+			item->name = cfg_keep_text(text, errors);
 	} else if (node->kind == CFG_SCALAR && is_backend(node->text, true)) {
-		item->name = copy_text(node->text, errors);
+		item->name = cfg_keep_text(node->text, errors);
 	} else {
 		(void)cfg_expected(node, "share", errors, "SERVICE/NAME such as web/web-1");
 	}
@@ -341,10 +331,14 @@ make_expect(const struct cfg_node *root, struct cfg_errors *errors, struct repla
 	if (ret != 0)
 		goto free_expect;
 
-	expect->file = strdup(errors->file);
-	if (expect->file == NULL || sort_packets(expect) != 0) {
-		cfg_error_memory(errors);
+	expect->file = cfg_keep_text(errors->file, errors);
+	if (expect->file == NULL) {
 		ret = -ENOMEM;
+		goto free_expect;
+	}
+	ret = sort_packets(expect);
+	if (ret != 0) {
+		cfg_error_memory(errors);
 		goto free_expect;
 	}
 	*out = expect;
@@ -359,18 +353,10 @@ int
 replay_expect_read(const char *path, FILE *messages, struct replay_expect **out)
 {
 	struct cfg_errors errors = {.to = messages, .file = path};
-	FILE *stream = fopen(path, "re");
 	struct cfg_node *root;
 	int ret;
 
-	if (stream == NULL) {
-		ret = -errno;
-		cfg_error(&errors, (struct cfg_pos){0}, "it cannot be opened: %s",
-			strerror(-ret));
-		return ret;
-	}
-	ret = cfg_node_read(stream, &errors, &root);
-	(void)fclose(stream); /* only read from: nothing is lost */
+	ret = cfg_node_read_file(&errors, &root);
 	if (ret != 0)
 		return ret;
 

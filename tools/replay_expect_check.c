@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfg_nearest.h"
 #include "replay_expect_items.h"
-#include "replay_nearest.h"
 
 /* Room for a number, or for conditions in words. */
 #define TEXT_BYTES 128u
@@ -91,7 +91,7 @@ begin_message(FILE *to, const struct replay_expect *expect, const struct expect_
 }
 
 static void
-end_nearest(FILE *to, const struct replay_nearest *nearest)
+end_nearest(FILE *to, const struct cfg_nearest *nearest)
 {
 	if (nearest->best == NULL)
 		(void)fprintf(to, ", nor any other\n");
@@ -167,7 +167,7 @@ find_number(json_t *level, const char *path, struct miss *miss)
 
 /* The names at a level, offered to be the one that was meant. */
 static void
-offer_names(json_t *level, struct replay_nearest *nearest)
+offer_names(json_t *level, struct cfg_nearest *nearest)
 {
 	json_t *value;
 	const char *key;
@@ -176,12 +176,12 @@ offer_names(json_t *level, struct replay_nearest *nearest)
 	if (json_is_object(level)) {
 		json_object_foreach(level, key, value)
 		{
-			replay_nearest_offer(nearest, key);
+			cfg_nearest_offer(nearest, key);
 		}
 	} else {
 		json_array_foreach(level, i, value)
 		{
-			replay_nearest_offer(nearest, get_item_name(value));
+			cfg_nearest_offer(nearest, get_item_name(value));
 		}
 	}
 }
@@ -191,7 +191,7 @@ tell_miss(FILE *to, const char *path, const struct miss *miss)
 {
 	const size_t n_wanted = strcspn(miss->rest, ".");
 	const int n_before = miss->rest == path ? 0 : (int)(miss->rest - path) - 1;
-	struct replay_nearest nearest;
+	struct cfg_nearest nearest;
 
 	if (miss->rest[0] == '\0') {
 		(void)fprintf(to, ", but %s is no number\n", path);
@@ -201,7 +201,7 @@ tell_miss(FILE *to, const char *path, const struct miss *miss)
 		(void)fprintf(to, ", but there is nothing in %.*s\n", n_before, path);
 		return;
 	}
-	replay_nearest_init(&nearest, miss->rest, n_wanted);
+	cfg_nearest_init(&nearest, miss->rest, n_wanted);
 	offer_names(miss->level, &nearest);
 	(void)fprintf(to, ", but the report has no '%.*s'", (int)n_wanted, miss->rest);
 	if (n_before > 0)
@@ -250,7 +250,7 @@ check_drops(const struct replay_expect *expect, const struct expect_item *item,
 }
 
 static const struct replay_report_service *
-find_service(const struct replay_report *report, struct replay_nearest *nearest)
+find_service(const struct replay_report *report, struct cfg_nearest *nearest)
 {
 	for (size_t i = 0; i < report->n_services; i++) {
 		const char *name = report->services[i].name;
@@ -258,18 +258,18 @@ find_service(const struct replay_report *report, struct replay_nearest *nearest)
 		if (strlen(name) == nearest->n_wanted &&
 			memcmp(name, nearest->wanted, nearest->n_wanted) == 0)
 			return &report->services[i];
-		replay_nearest_offer(nearest, name);
+		cfg_nearest_offer(nearest, name);
 	}
 	return NULL;
 }
 
 static const struct replay_report_backend *
-find_backend(const struct replay_report_service *service, struct replay_nearest *nearest)
+find_backend(const struct replay_report_service *service, struct cfg_nearest *nearest)
 {
 	for (size_t i = 0; i < service->n_backends; i++) {
 		if (strcmp(service->backends[i].name, nearest->wanted) == 0)
 			return &service->backends[i];
-		replay_nearest_offer(nearest, service->backends[i].name);
+		cfg_nearest_offer(nearest, service->backends[i].name);
 	}
 	return NULL;
 }
@@ -283,13 +283,13 @@ check_share(const struct replay_expect *expect, const struct expect_item *item,
 	const int n_service = (int)(name - 1 - item->name);
 	const struct replay_report_service *service;
 	const struct replay_report_backend *backend = NULL;
-	struct replay_nearest nearest;
+	struct cfg_nearest nearest;
 	struct measure measure = {0};
 
-	replay_nearest_init(&nearest, item->name, (size_t)n_service);
+	cfg_nearest_init(&nearest, item->name, (size_t)n_service);
 	service = find_service(report, &nearest);
 	if (service != NULL) {
-		replay_nearest_init(&nearest, name, strlen(name));
+		cfg_nearest_init(&nearest, name, strlen(name));
 		backend = find_backend(service, &nearest);
 	}
 	if (backend != NULL && service->flows != 0) {

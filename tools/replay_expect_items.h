@@ -23,7 +23,7 @@ enum expect_key {
 };
 
 /** Their names, by enum expect_key, and NULL. */
-extern const char *const expect_key_names[N_EXPECT_KEYS + 1];
+extern const char *const replay_expect_key_names[N_EXPECT_KEYS + 1];
 
 /** A number of the file: exact where it is whole and not negative. */
 struct expect_number {

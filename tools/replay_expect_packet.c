@@ -72,7 +72,7 @@ print_keys(FILE *to, const struct expect_item *item, const struct replay_decisio
 		/* A name that reads like null stands in quotes, as it does in the file. */
 		if (text != NULL && strcmp(text, "null") == 0)
 			text = "'null'";
-		(void)fprintf(to, "%s %s %s", comma, expect_key_names[key],
+		(void)fprintf(to, "%s %s %s", comma, replay_expect_key_names[key],
 			text == NULL ? "null" : text);
 		if (is_found && key == EXPECT_VERDICT && decision->verdict >= LB_FIRST_DROP)
 			(void)fprintf(to, " (%s)", lb_verdict_reason(decision->verdict));

@@ -63,8 +63,7 @@ parse_count(const char *option, const char *text, uint64_t max, uint64_t *out)
 
 	errno = 0;
 	value = strtoull(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < 1 ||
-		value > max) {
+	if (text[0] < '1' || text[0] > '9' || *end != '\0' || errno != 0 || value > max) {
 		(void)fprintf(stderr,
 			"shunt-replay: --%s wants a whole number, 1..%" PRIu64 ", not '%s'\n",
 			option, max, text);
@@ -145,6 +144,10 @@ check_usage(int argc, char *const argv[], struct replay_options *options)
 		wrong = "which configuration? Name it with --config FILE";
 	else if (options->n_loops > 1 && strcmp(argv[optind], "-") == 0)
 		wrong = "standard input can be read once: --loop needs a file";
+	else if (options->expect_output != NULL && strcmp(options->expect_output, "-") == 0 &&
+		 strcmp(argv[optind], "-") == 0)
+		wrong = "standard input can be read once: by the capture, or by "
+			"--expect-output";
 	if (wrong != NULL) {
 		(void)fprintf(stderr, "shunt-replay: %s\n", wrong);
 		return -EINVAL;

@@ -43,7 +43,7 @@ struct replay_output {
 	int error;            /* what ended it: a negative errno */
 	off_t end_offset;     /* where the buffer goes in the file; -1: it cannot seek */
 	struct replay_message message; /* of error */
-	char *name;
+	char name[REPLAY_NAME_BYTES];
 	size_t n_bytes;
 	uint8_t buffer[BUFFER_BYTES];
 };
@@ -179,16 +179,16 @@ int
 replay_output_open(const char *path, bool is_nano, struct replay_output **out,
 	struct replay_message *message)
 {
-	const char *name = replay_path_name(path, "standard output");
 	struct replay_output *output = calloc(1, sizeof(*output));
-	int rc = -ENOMEM;
+	char name[REPLAY_NAME_BYTES];
+	int rc;
 
-	if (output != NULL)
-		output->name = strdup(name);
-	if (output == NULL || output->name == NULL) {
+	replay_path_name(name, path, "standard output");
+	if (output == NULL) {
 		replay_message_set(message, "%s: not enough memory to write it", name);
-		goto free_output;
+		return -ENOMEM;
 	}
+	memcpy(output->name, name, sizeof(name));
 	output->is_nano = is_nano;
 	output->fd = strcmp(path, "-") == 0
 			     ? STDOUT_FILENO
@@ -210,8 +210,6 @@ close_fd:
 	if (output->fd != STDOUT_FILENO)
 		(void)close(output->fd);
 free_output:
-	if (output != NULL)
-		free(output->name);
 	free(output);
 	return rc;
 }
@@ -253,7 +251,6 @@ replay_output_close(struct replay_output *output, struct replay_message *message
 	/* What some file systems could not write they say only here. */
 	if (output->fd != STDOUT_FILENO && close(output->fd) < 0 && rc == 0)
 		rc = fail(output, -errno, "", message);
-	free(output->name);
 	free(output);
 	return rc;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,6 +57,7 @@ struct replay_stream {
 	bool has_linktype; /* pcapng: an interface was seen */
 	bool is_opaque;    /* pcapng: a block is damaged; the rest passes as it is */
 	int error;         /* a negative errno */
+	const char *refusal;
 	uint32_t linktype;
 	struct replay_stream_packet packet;
 
@@ -128,6 +130,20 @@ store16(const struct replay_stream *stream, uint8_t *bytes, uint16_t value)
 	memcpy(bytes, &value, sizeof(value));
 }
 
+/* A read that failed. Returns a negative errno, or 0 where it is worth another try. */
+static int
+await_input(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+	if (errno == EINTR)
+		return 0;
+	if (errno != EAGAIN)
+		return -errno;
+	/* Standard input may be somebody's non-blocking pipe. */
+	return poll(&ready, 1, -1) < 0 && errno != EINTR ? -errno : 0;
+}
+
 /* Have n bytes in the buffer, if the file has them. Returns how many there are. */
 static size_t
 peek(struct replay_stream *stream, size_t n)
@@ -147,8 +163,8 @@ peek(struct replay_stream *stream, size_t n)
 			stream->read_bytes += (uint64_t)got;
 		} else if (got == 0) {
 			stream->is_at_end = true;
-		} else if (errno != EINTR) {
-			stream->error = -errno;
+		} else {
+			stream->error = await_input(stream->fd);
 		}
 	}
 	return stream->end - stream->start;
@@ -197,13 +213,15 @@ static void
 begin_section(struct replay_stream *stream)
 {
 	const uint8_t *block;
-	uint32_t magic;
 
 	if (peek(stream, BLOCK_HEADER_BYTES + 4) < BLOCK_HEADER_BYTES + 4)
 		return;
 	block = stream->buffer + stream->start;
-	memcpy(&magic, block + BLOCK_HEADER_BYTES, sizeof(magic));
-	stream->is_swapped = magic != BYTE_ORDER_MAGIC;
+	/* libpcap reads the length in the old order before it sees that there is a new one. */
+	if (load32(stream, block + BLOCK_HEADER_BYTES) == __builtin_bswap32(BYTE_ORDER_MAGIC))
+		stream->refusal = "the capture changes its byte order, and only one can be "
+				  "read from a file; write it anew in one, e.g. by "
+				  "editcap IN OUT";
 	stream->n_interfaces = 0;
 }
 
@@ -222,8 +240,9 @@ begin_interface(struct replay_stream *stream, size_t block_bytes)
 	if (!stream->has_linktype) {
 		stream->has_linktype = true;
 		stream->linktype = interface.linktype;
-		stream->is_nano = has_nano_option(stream, block + INTERFACE_FIXED_BYTES,
-			want - INTERFACE_FIXED_BYTES - BLOCK_TRAILER_BYTES);
+		if (has_nano_option(stream, block + INTERFACE_FIXED_BYTES,
+			    want - INTERFACE_FIXED_BYTES - BLOCK_TRAILER_BYTES))
+			stream->is_nano = true;
 	}
 	if (stream->error == 0)
 		stream->error = remember_interface(stream, interface);
@@ -284,6 +303,48 @@ begin_packet(struct replay_stream *stream, uint32_t type)
 	stream->packet.has_time = true;
 }
 
+static bool
+is_packet(uint32_t type)
+{
+	return type == BLOCK_PACKET || type == BLOCK_PACKET_SIMPLE ||
+	       type == BLOCK_PACKET_OBSOLETE;
+}
+
+/* Where the next block begins is not known after another length. */
+static bool
+is_block_length(uint32_t block_bytes)
+{
+	return block_bytes >= BLOCK_HEADER_BYTES + BLOCK_TRAILER_BYTES && block_bytes % 4 == 0;
+}
+
+/*
+ * Whether an interface before the first packet has times finer than microseconds. An output's
+ * precision must be known before libpcap comes to any but the first.
+ */
+static bool
+has_nano_interface(struct replay_stream *stream)
+{
+	const uint8_t *head = stream->buffer; /* nothing is passed on yet */
+	size_t at = 0;
+
+	while (at <= BUFFER_BYTES - BLOCK_HEADER_BYTES &&
+		peek(stream, at + BLOCK_HEADER_BYTES) >= at + BLOCK_HEADER_BYTES) {
+		uint32_t type = load32(stream, head + at);
+		uint32_t block_bytes = load32(stream, head + at + 4);
+		size_t end = at + block_bytes;
+
+		if (is_packet(type) || !is_block_length(block_bytes) || end > BUFFER_BYTES)
+			return false;
+		if (type == BLOCK_INTERFACE && peek(stream, end) >= end &&
+			block_bytes > INTERFACE_FIXED_BYTES + BLOCK_TRAILER_BYTES &&
+			has_nano_option(stream, head + at + INTERFACE_FIXED_BYTES,
+				block_bytes - INTERFACE_FIXED_BYTES - BLOCK_TRAILER_BYTES))
+			return true;
+		at = end;
+	}
+	return false;
+}
+
 /* At the first byte of a block: put right in the buffer what libpcap must not see. */
 static void
 begin_block(struct replay_stream *stream)
@@ -303,8 +364,8 @@ begin_block(struct replay_stream *stream)
 		block = stream->buffer + stream->start;
 	}
 	block_bytes = load32(stream, block + 4);
-	/* Where the next block begins is not known any more: libpcap will say what is wrong. */
-	if (block_bytes < BLOCK_HEADER_BYTES + BLOCK_TRAILER_BYTES || block_bytes % 4 != 0) {
+	/* libpcap will say what is wrong. */
+	if (!is_block_length(block_bytes)) {
 		stream->is_opaque = true;
 		return;
 	}
@@ -326,6 +387,10 @@ read_stream(void *cookie, char *out, size_t n)
 
 	if (!stream->is_pcap && !stream->is_opaque && stream->block_left_bytes == 0)
 		begin_block(stream);
+	if (stream->refusal != NULL) {
+		errno = EINVAL;
+		return -1;
+	}
 	if (!stream->is_pcap && !stream->is_opaque && n > stream->block_left_bytes)
 		n = (size_t)stream->block_left_bytes;
 	there = peek(stream, 1);
@@ -416,6 +481,26 @@ begin_pcap(struct replay_stream *stream, uint8_t *head, size_t n, const char *na
 }
 
 static int
+begin_pcapng(struct replay_stream *stream, const uint8_t *head, size_t n, const char *name,
+	struct replay_message *message)
+{
+	uint32_t magic;
+
+	/* libpcap will say that it is cut. */
+	if (n < BLOCK_HEADER_BYTES + sizeof(magic))
+		return 0;
+	memcpy(&magic, head + BLOCK_HEADER_BYTES, sizeof(magic));
+	stream->is_swapped = magic == __builtin_bswap32(BYTE_ORDER_MAGIC);
+	if (!stream->is_swapped && magic != BYTE_ORDER_MAGIC) {
+		replay_message_set(message,
+			"%s: begins as a pcapng file does, but is of neither byte order", name);
+		return -EINVAL;
+	}
+	stream->is_nano = has_nano_interface(stream);
+	return 0;
+}
+
+static int
 recognise(struct replay_stream *stream, const char *name, struct replay_message *message)
 {
 	size_t n = peek(stream, PCAP_HEADER_BYTES);
@@ -439,7 +524,7 @@ recognise(struct replay_stream *stream, const char *name, struct replay_message 
 	}
 	memcpy(&type, head, sizeof(type));
 	if (type == BLOCK_SECTION)
-		return 0;
+		return begin_pcapng(stream, head, n, name, message);
 	if (find_pcap_magic(stream, head))
 		return begin_pcap(stream, head, n, name, message);
 	foreign = foreign_name(head, n);
@@ -458,11 +543,12 @@ recognise(struct replay_stream *stream, const char *name, struct replay_message 
 int
 replay_stream_open(const char *path, struct replay_stream **out, struct replay_message *message)
 {
-	const char *name = replay_path_name(path, "standard input");
 	struct replay_stream *stream = calloc(1, sizeof(*stream));
+	char name[REPLAY_NAME_BYTES];
 	struct stat status;
 	int rc;
 
+	replay_path_name(name, path, "standard input");
 	if (stream == NULL) {
 		replay_message_set(message, "%s: not enough memory to read it", name);
 		return -ENOMEM;
@@ -534,6 +620,12 @@ int
 replay_stream_error(const struct replay_stream *stream)
 {
 	return stream->error;
+}
+
+const char *
+replay_stream_refusal(const struct replay_stream *stream)
+{
+	return stream->refusal;
 }
 
 bool

@@ -53,7 +53,10 @@ struct replay_stream_packet replay_stream_packet(const struct replay_stream *str
 /** The capture's (of pcapng, its first interface's) linktype, normalised. */
 uint32_t replay_stream_linktype(const struct replay_stream *stream);
 
-/** Whether its timestamps (of pcapng, its first interface's) are finer than microseconds. */
+/**
+ * Whether its timestamps are finer than microseconds: of pcapng, those of any interface that
+ * comes before the first packet and within a buffer, or of the first.
+ */
 bool replay_stream_is_nano(const struct replay_stream *stream);
 
 /** Seconds are of 32 bits, without a sign: pcap, not pcapng. */
@@ -61,6 +64,9 @@ bool replay_stream_is_pcap(const struct replay_stream *stream);
 
 /** The negative errno of a read that failed, or 0. */
 int replay_stream_error(const struct replay_stream *stream);
+
+/** Why libpcap is not given the rest, although it is sound: a clause; NULL: it is given. */
+const char *replay_stream_refusal(const struct replay_stream *stream);
 
 /** Whether a read met the end of the file. */
 bool replay_stream_is_at_end(const struct replay_stream *stream);

@@ -7,6 +7,8 @@
  * Capacities, each with its reason.
  */
 
+#include <stdint.h>
+
 /** Backends of one service: a table slot holds a 16-bit index, 65535 of them. */
 #define LB_SERVICE_BACKENDS_MAX 65535u
 
@@ -25,6 +27,15 @@
 
 /** Table size where the configuration says nothing: the paper's small table. */
 #define LB_SLOTS_DEFAULT 65537u
+
+/** Points on a ring of a backend of weight 100, as libketama has. */
+#define LB_RING_POINTS_PER_100 160u
+
+/** Most points on a ring, 256 MiB of them. */
+#define LB_RING_POINTS_MAX (1u << 24)
+
+/** Most backends times slots of a rendezvous table: a score each, computed in half a minute. */
+#define LB_HRW_SCORES_MAX (UINT64_C(1) << 33)
 
 /** Longest name of a service, backend or port, in bytes of UTF-8. */
 #define LB_NAME_BYTES_MAX 255u

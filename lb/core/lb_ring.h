@@ -18,12 +18,7 @@
 #include <stdint.h>
 
 #include "lb_compiler.h"
-
-/** Points of a backend of weight 100, as libketama has. */
-#define LB_RING_POINTS_PER_100 160u
-
-/** Most points in a ring, 256 MiB of them. */
-#define LB_RING_POINTS_MAX (1u << 24)
+#include "lb_limits.h"
 
 /** One backend as a ring sees it. */
 struct lb_ring_backend {
@@ -43,7 +38,7 @@ struct lb_ring {
 	struct lb_ring_point points[]; /**< ascending */
 };
 
-/** Points of a weight: max(1, (160 * weight + 50) / 100). */
+/** Points of a weight: max(1, (LB_RING_POINTS_PER_100 * weight + 50) / 100). */
 uint32_t lb_ring_points(uint32_t weight);
 
 /**

@@ -5,6 +5,7 @@
  * there to be read, within bounds and in the order of time.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ read_all(struct replay_capture *capture)
 	struct replay_message message = {""};
 	struct replay_frame frame;
 	uint64_t time_ns = 0;
+	bool has_time = false;
 	int rc;
 
 	while ((rc = replay_capture_next(capture, &frame, &message)) == 1) {
@@ -39,7 +41,9 @@ read_all(struct replay_capture *capture)
 		require(frame.n_bytes <= REPLAY_FRAME_BYTES_MAX);
 		require(frame.n_bytes <= frame.wire_bytes);
 		require(frame.time_ns >= time_ns);
+		require(frame.has_time || (frame.time_ns == 0 && !has_time));
 		time_ns = frame.time_ns;
+		has_time = frame.has_time;
 	}
 	require(rc == 0 || message.text[0] != '\0');
 }

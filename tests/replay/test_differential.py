@@ -32,6 +32,7 @@ SERVICES = [  # name, prefix, protocol, port, carried tunnels; the last has no b
     ("wide6", "2001:db8:51::/64", "any", "any", ()),
     ("empty", "198.51.100.12/32", "any", "any", ()),
 ]
+EXTENSIONS = (0, 43, 44, 51, 60, 135, 139, 140)
 DESTINATIONS = {4: ["198.51.100.10", "198.51.100.11", "198.51.100.12", "198.51.100.13",
                     "203.0.113.99"],
                 6: ["2001:db8:51::10", "2001:db8:51::11", "2001:db8:52::1"]}
@@ -109,11 +110,19 @@ def judge_frame(view):
     ethertype = view.number(at - 2)
     if ethertype in (0x8100, 0x88A8, 0x9100):
         raise Verdict("vlan_depth")
-    if ethertype == 0x0800:
-        judge_ipv4(view, at)
-    if ethertype == 0x86DD:
-        judge_ipv6(view, at)
-    raise Verdict("kernel")
+    if ethertype not in (0x0800, 0x86DD):
+        raise Verdict("kernel")
+    is_v4 = ethertype == 0x0800
+    place = slice(at + 16, at + 20) if is_v4 else slice(at + 24, at + 40)
+    dst = view.data[place]
+    try:
+        (judge_ipv4 if is_v4 else judge_ipv6)(view, at)
+    except Verdict as verdict:
+        # Whom it was for is known from the fixed header: only a service's bytes are missed.
+        if verdict.args[0] == "snaplen" and len(dst) == place.stop - place.start \
+                and not services_of(ipaddress.ip_address(dst)):
+            raise Verdict("kernel") from None
+        raise
 
 
 def judge_ipv4(view, at):
@@ -157,7 +166,7 @@ def judge_ipv6(view, at):
 def walk(view, proto, at):
     """Past the extension headers: the protocol, where it is, whether that is elsewhere."""
     for _ in range(16):
-        if proto not in (0, 43, 44, 51, 60, 135, 139, 140):
+        if proto not in EXTENSIONS:
             return proto, at, False
         head = view.load(at, 8)
         length = 8 if proto == 44 else (head[1] + 2) * 4 if proto == 51 else (head[1] + 1) * 8
@@ -167,22 +176,27 @@ def walk(view, proto, at):
         if proto == 44 and struct.unpack_from("!H", head, 2)[0] & 0xFFF8:
             return head[0], at, True
         proto, at = head[0], at + length
-    if proto in (0, 43, 44, 51, 60, 135, 139, 140):
+    if proto in EXTENSIONS:
         raise Verdict("unknown_extension_header")
     return proto, at, False
 
 
 def judge_l4(view, at, proto, dst, is_later, is_cut):
     covered = bool(services_of(dst))
+    is_icmp = proto == (wire.ICMP if dst.version == 4 else wire.ICMPV6)
     if is_later:
-        if proto in (wire.TCP, wire.UDP):
+        if is_icmp:
+            raise Verdict("kernel")
+        is_hidden = dst.version == 6 and proto in EXTENSIONS
+        if proto in (wire.TCP, wire.UDP) or is_hidden:
             raise Verdict("fragment_unmatched" if covered else "kernel")
     elif proto in (wire.TCP, wire.UDP):
         view.load(at, 20 if proto == wire.TCP else 8)
         choose(dst, proto, view.number(at + 2), is_cut)
-    elif proto == (wire.ICMP if dst.version == 4 else wire.ICMPV6):
+    elif is_icmp:
         judge_icmp(view, at, dst, is_cut)
-    elif proto in (wire.IPIP, wire.IPV6, wire.GRE):
+    # A tunnel is one in its later fragments too.
+    if proto in (wire.IPIP, wire.IPV6, wire.GRE):
         row = service_for(dst, proto, 0)
         if row is None or proto not in row[4]:
             raise Verdict("unsupported_l4" if covered else "kernel")

@@ -116,8 +116,8 @@ class Changes(lib.ReplayCase):
         result = self.replay(packets, SETTINGS, args=["--events", events])
         self.backends = split(result.column("backend"))
         self.assertEqual(self.movers(), self.on("web-2"))
-        self.assertEqual(result.report["flows"], {"total": N + 1, "moved": len(self.on("web-2")),
-                                                  "broken": 0})
+        self.assertEqual(result.report["flows"],
+                         {"total": N + 1, "moved": len(self.on("web-2")), "broken": 0})
         self.assertEqual(result.decisions[-1]["service"], "other")
 
     def test_reload_may_take_a_service_away_and_bring_it_back(self):
@@ -180,7 +180,7 @@ class Moments(lib.ReplayCase):
     def test_never_due_is_a_warning(self):
         for when in ({"at": "4.000001s"}, {"at": "1h"}, {"after": 5}, {"after": 10**9}):
             events = items({"at": "0s", "up": "web/web-1"}, {**when, "down": "web/web-1"})
-            warning = f"{self.folder / 'events.yaml'}:2: warning:"
+            warning = f"{self.folder / 'events.yaml'}:2:"
             self.assertIsNone(self.gone_from(events, expected_warning=warning))
 
     def test_by_time_whatever_the_order_in_the_file(self):

@@ -214,9 +214,10 @@ class IcmpErrors(lib.ReplayCase):
         # No error about a flow of ours.
         rows += [(wire.too_big(ROUTER, self.quoted(27)), "kernel"),
                  (wire.too_big(ROUTER, self.quoted(19)), "kernel"),
-                 (wire.icmp(ROUTER, VIP, 3, 4, rest + wire.tcp("198.51.100.99", CLIENT, 80, 1)),
-                  "kernel"),
-                 (wire.icmp(ROUTER, VIP, 3, 4, rest + wire.echo_request(VIP, CLIENT)), "kernel")]
+                 (wire.icmp(ROUTER, VIP, 3, 4,
+                            rest + wire.tcp("198.51.100.99", CLIENT, 80, 1)), "kernel"),
+                 (wire.icmp(ROUTER, VIP, 3, 4, rest + wire.echo_request(VIP, CLIENT)),
+                  "kernel")]
         result = self.replay([at(0, packet) for packet, _ in rows], settings)
         self.assertEqual(result.column("verdict"), [verdict for _, verdict in rows])
 

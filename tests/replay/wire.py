@@ -193,7 +193,7 @@ class Tunnel:
 
 
 def parse_udp(outer):
-    """Its ports and payload. Lengths and checksum are checked: none over IPv4, one over IPv6."""
+    """Ports and payload. Length and checksum are checked: none over IPv4, one over IPv6."""
     sport, dport, length, value = struct.unpack_from("!HHHH", outer.payload)
     assert length == len(outer.payload), "UDP length"
     if outer.version == 4:

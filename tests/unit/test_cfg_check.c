@@ -79,6 +79,16 @@ static const struct {
 		"  carry: [gre]\n",
 		"f:6:10: warning: tunnels have no port, so carry needs 'port: any' to find "
 		"this service\n"},
+	{"services for every address, and for what is beside special ones",
+		"services:\n"
+		"- {name: a, address: 0.0.0.0/0, protocol: tcp, port: 1}\n"
+		"- {name: b, address: 0.0.0.0/7, protocol: tcp, port: 1}\n"
+		"- {name: c, address: '::/0', protocol: tcp, port: 1}\n"
+		"- {name: d, address: '::/126', protocol: tcp, port: 1}\n"
+		"- {name: e, address: '::2', protocol: tcp, port: 1}\n"
+		"- {name: f, address: 223.255.255.255, protocol: tcp, port: 1}\n"
+		"- {name: g, address: 128.0.0.0/1, protocol: tcp, port: 1}\n",
+		""},
 	{"gue and vxlan have a tunnel port, vxlan a vni",
 		HEAD "  forward: gue\n  tunnel_port: 6081\n"
 		     "- {name: x, address: 192.0.2.2, protocol: tcp, port: 1, forward: vxlan,\n"
@@ -157,6 +167,85 @@ test_one_backend_of_a_running_set(void **state)
 	cfg_model_fini(&model);
 }
 
+/* A service of n backends of a weight, and one more; what is said of it. */
+static int
+read_table(const char *table, unsigned int n, unsigned int weight, const char *last,
+	char **messages)
+{
+	struct cfg_model model;
+	char *text;
+	size_t n_bytes;
+	size_t n_messages;
+	FILE *to = open_memstream(&text, &n_bytes);
+	int ret;
+
+	assert_non_null(to);
+	(void)fprintf(to, HEAD "  table: %s\n  backends:\n", table);
+	for (unsigned int i = 0; i < n; i++)
+		(void)fprintf(to, "  - {name: b%u, address: 10.0.0.1, weight: %u}\n", i,
+			weight);
+	(void)fprintf(to, "  - {name: last, address: 10.0.0.1, %s}\n", last);
+	assert_int_equal(fclose(to), 0);
+
+	to = open_memstream(messages, &n_messages);
+	assert_non_null(to);
+	ret = cfg_read_text_model("f", text, n_bytes, to, &model);
+	assert_int_equal(fclose(to), 0);
+	if (ret == 0)
+		cfg_model_fini(&model);
+	free(text);
+	return ret;
+}
+
+/* A weight of 65535 is 104856 points; 160 such leave 256 of 2^24, a weight of 160. */
+static void
+test_tables_that_cannot_be_built_are_refused(void **state)
+{
+	static const struct {
+		const char *what;
+		const char *table;
+		unsigned int n;
+		unsigned int weight;
+		const char *last;
+		const char *messages;
+	} rows[] = {
+		{"a ring of as many points as there may be", "{algorithm: ring}", 160, 65535,
+			"weight: 160", ""},
+		{"a ring of two more", "{algorithm: ring}", 160, 65535, "weight: 161",
+			"f:2:3: the weights of all backends make 16777218 points on the ring, "
+			"and there may be 16777216; expected weights in the same proportions, "
+			"at most 1/2 of these\n"},
+		{"a backend that is down may come up", "{algorithm: ring}", 160, 65535,
+			"weight: 161, state: down",
+			"f:2:3: the weights of all backends make 16777218 points on the ring, "
+			"and there may be 16777216; expected weights in the same proportions, "
+			"at most 1/2 of these\n"},
+		{"a weight of 0 has no points", "{algorithm: ring}", 160, 65535, "weight: 0",
+			""},
+		{"maglev has no points", "{algorithm: maglev}", 160, 65535, "weight: 161", ""},
+		{"rendezvous with as many scores as there may be",
+			"{algorithm: rendezvous, size: 8388608}", 1023, 1, "weight: 1", ""},
+		{"rendezvous with a slot more", "{algorithm: rendezvous, size: 8388609}", 1023,
+			1, "weight: 0",
+			"f:6:40: size: rendezvous compares every backend for every slot, and "
+			"1024 backends for 8388609 slots take too long; expected at most "
+			"8388608 slots for so many, or another algorithm\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *messages;
+		const int ret = read_table(rows[i].table, rows[i].n, rows[i].weight,
+			rows[i].last, &messages);
+
+		EXPECT(strcmp(messages, rows[i].messages) == 0, "%s: says %s", rows[i].what,
+			messages);
+		EXPECT(ret == (rows[i].messages[0] == '\0' ? 0 : -EINVAL), "%s: returns %d",
+			rows[i].what, ret);
+		free(messages);
+	}
+}
+
 /* 100,000 services: in the order of n squared this would take minutes. */
 static void
 test_many_services_are_checked_fast(void **state)
@@ -208,6 +297,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_right_and_what_is_warned_of),
 		cmocka_unit_test(test_one_backend_of_a_running_set),
+		cmocka_unit_test(test_tables_that_cannot_be_built_are_refused),
 		cmocka_unit_test(test_services_that_differ_in_protocol_are_three),
 		cmocka_unit_test(test_many_services_are_checked_fast),
 	};

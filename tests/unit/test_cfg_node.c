@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfg_nearest.h"
 #include "cfg_node.h"
 
 /* One value, read from a list of one. */
@@ -100,9 +101,92 @@ test_an_error_leaves_out_alone(void **state)
 
 	(void)state;
 	assert_int_equal(cfg_node_parse("a: [", 4, &errors, &root), -EINVAL);
-	assert_int_equal(cfg_node_parse("a: &b c", 7, &errors, &root), -EINVAL);
 	assert_ptr_equal(root, &errors);
-	assert_int_equal(errors.n_errors, 2);
+	assert_int_equal(errors.n_errors, 1);
+}
+
+/* What is not taken is counted, and all that can be read stands in the tree. */
+static void
+test_what_is_refused_leaves_a_tree(void **state)
+{
+	static const char *const keys[] = {"a", "b", "c", "d", "e", NULL};
+	static const char text[] = "{a: &b c, b: *b, c: \"x\\0y\", <<: {}, d: !!str z, *b : 1}";
+	static const char *const refused[] = {"b", "c", "<<"};
+	struct cfg_errors errors = {.file = "f"};
+	struct cfg_node *root = NULL;
+	char out[CFG_DESCRIBE_BYTES];
+	const char *name;
+	unsigned int word;
+
+	(void)state;
+	assert_int_equal(cfg_node_parse(text, sizeof(text) - 1, &errors, &root), 0);
+	assert_int_equal(errors.n_errors, 6);
+	assert_string_equal(cfg_node_get(root, "a")->text, "c");
+	assert_string_equal(cfg_node_get(root, "d")->text, "z");
+	for (size_t i = 0; i < 2; i++) {
+		const struct cfg_node *node = cfg_node_get(root, refused[i]);
+
+		assert_int_equal(node->kind, CFG_REFUSED);
+		assert_false(cfg_node_is_null(node));
+		assert_string_equal(cfg_node_describe(node, out, sizeof(out)), "a value");
+		assert_false(cfg_read_name(node, "x", &errors, &name));
+		assert_false(cfg_read_word(node, "x", keys, &errors, &word));
+		assert_false(cfg_node_check_keys(node, keys, &errors));
+	}
+	assert_null(cfg_node_get(root, refused[2]));
+	assert_true(cfg_node_check_keys(root, keys, &errors));
+	assert_int_equal(errors.n_errors, 6);
+	cfg_node_free(root);
+}
+
+static void
+test_the_nearest_name(void **state)
+{
+	static const struct {
+		const char *what;
+		const char *wanted;
+		const char *names[3];
+		const char *best;
+		size_t distance;
+	} rows[] = {
+		{"none of none", "web", {NULL}, "", SIZE_MAX},
+		{"the same", "web", {"wex", "web"}, "web", 0},
+		{"letter case aside", "WEB-1", {"web-2", "web-1"}, "web-1", 0},
+		{"a letter more", "web-11", {"dns", "web-1"}, "web-1", 1},
+		{"a letter less", "we", {"dns", "web"}, "web", 1},
+		{"a letter changed", "wep", {"dns", "web"}, "web", 1},
+		{"two letters swapped are one mistake", "wbe", {"wbexx", "web"}, "web", 1},
+		{"the first of two", "web-3", {"web-2", "web-1"}, "web-2", 1},
+		{"a name that is not there", "web", {NULL, "dns"}, "dns", 3},
+		{"nothing to compare", "", {"ab", "c"}, "c", 1},
+	};
+	char longest[CFG_NEAREST_BYTES_MAX + 2];
+	struct cfg_nearest nearest;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *best;
+
+		cfg_nearest_init(&nearest, rows[i].wanted, strlen(rows[i].wanted));
+		for (size_t k = 0; k < 3; k++)
+			cfg_nearest_offer(&nearest, rows[i].names[k]);
+		best = nearest.best == NULL ? "" : nearest.best;
+		EXPECT(strcmp(best, rows[i].best) == 0, "%s: '%s'", rows[i].what, best);
+		EXPECT(nearest.distance == rows[i].distance, "%s: %zu", rows[i].what,
+			nearest.distance);
+	}
+
+	/* The longest that are compared, and one byte more. */
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	cfg_nearest_init(&nearest, longest, CFG_NEAREST_BYTES_MAX);
+	cfg_nearest_offer(&nearest, longest);
+	assert_null(nearest.best);
+	cfg_nearest_offer(&nearest, longest + 1);
+	assert_int_equal(nearest.distance, 0);
+	cfg_nearest_init(&nearest, longest, CFG_NEAREST_BYTES_MAX + 1);
+	cfg_nearest_offer(&nearest, longest + 1);
+	assert_null(nearest.best);
 }
 
 static void
@@ -183,6 +267,11 @@ test_durations(void **state)
 		{"'2s'", 2000000000},
 		{"0.5ns", UINT64_MAX},
 		{"0.0000000001s", UINT64_MAX},
+		{"1.00000000001s", UINT64_MAX},
+		{"0.000000000000000000001s", UINT64_MAX},
+		{"1.000000000001m", UINT64_MAX},
+		{"0.00000000001d", 864},
+		{"0.00000000000001d", UINT64_MAX},
 		{"1", UINT64_MAX},
 		{"s", UINT64_MAX},
 		{"1 s", UINT64_MAX},
@@ -381,6 +470,8 @@ main(void)
 		cmocka_unit_test(test_a_file_without_a_document_has_no_root),
 		cmocka_unit_test(test_32_levels_are_taken),
 		cmocka_unit_test(test_an_error_leaves_out_alone),
+		cmocka_unit_test(test_what_is_refused_leaves_a_tree),
+		cmocka_unit_test(test_the_nearest_name),
 		cmocka_unit_test(test_a_stream_is_read_whole),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_durations),

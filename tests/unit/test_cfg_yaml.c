@@ -859,6 +859,100 @@ static const struct {
 		"'70000'\n"
 		"f:2:3: warning: all backends have weight 0, so the service has none to send "
 		"to; give one a weight from 1 to 65535\n"},
+	{"an anchor beside other errors",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: &a 198.51.100.10/24\n"
+		      "  protocol: tcp\n"
+		      "  port: 99999\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, weight: 80abc}\n"),
+		"f:3:12: anchors (&a) are not taken; write the value out where it is used\n"
+		"f:5:9: port: expected any or a whole number from 1 to 65535, found the value "
+		"'99999'\n"
+		"f:7:42: weight: expected a whole number from 0 to 65535, found the value "
+		"'80abc'\n"
+		"f:3:12: address: 198.51.100.10/24 has bits set after its prefix length; "
+		"expected 198.51.100.0/24\n"},
+	{"aliases of each kind beside another error",
+		BYTES("services:\n"
+		      "- name: *a\n"
+		      "  address: *a\n"
+		      "  protocol: *a\n"
+		      "  port: *a\n"
+		      "  table: *a\n"
+		      "  backends: *a\n"
+		      "- *a\n"
+		      "control: *a\n"
+		      "dataplane: {ports: *a, workers: *a, kernel: 5}\n"),
+		"f:2:9: aliases (*a) are not taken; write the value out\n"
+		"f:3:12: aliases (*a) are not taken; write the value out\n"
+		"f:4:13: aliases (*a) are not taken; write the value out\n"
+		"f:5:9: aliases (*a) are not taken; write the value out\n"
+		"f:6:10: aliases (*a) are not taken; write the value out\n"
+		"f:7:13: aliases (*a) are not taken; write the value out\n"
+		"f:8:3: aliases (*a) are not taken; write the value out\n"
+		"f:9:10: aliases (*a) are not taken; write the value out\n"
+		"f:10:20: aliases (*a) are not taken; write the value out\n"
+		"f:10:33: aliases (*a) are not taken; write the value out\n"
+		"f:10:45: kernel: expected tap or none, found the value '5'\n"},
+	{"a tag beside another error of its value", BYTES("hash_seed: !!int x\n"),
+		"f:1:12: tags (!) are not taken; write the value alone\n"
+		"f:1:12: hash_seed: expected a whole number from 0 to 18446744073709551615, "
+		"found the value 'x'\n"},
+	{"a merge key beside another error",
+		BYTES("dataplane:\n"
+		      "  <<: {workers: 1}\n"
+		      "  kernel: 5\n"),
+		"f:2:3: merge keys (<<) are not taken; write the keys out\n"
+		"f:3:11: kernel: expected tap or none, found the value '5'\n"},
+	{"a merge key in quotes is a key like others", BYTES("\"<<\": 1\n"),
+		"f:1:1: unknown key '<<'; the keys here are dataplane, control, services and "
+		"hash_seed\n"},
+	{"a NUL in a text and in a key beside another error",
+		BYTES("control: {socket: \"a\\0b\", \"metrics\\0x\": off}\n"
+		      "hash_seed: x\n"),
+		"f:1:19: a text with a NUL character (\\0) in it; leave it out\n"
+		"f:1:27: a text with a NUL character (\\0) in it; leave it out\n"
+		"f:2:12: hash_seed: expected a whole number from 0 to 18446744073709551615, "
+		"found the value 'x'\n"},
+	{"what forward rules out, beside other errors of tunnels",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  affinity: none\n"
+		      "  tunnel_port: 0\n"
+		      "  vni: 16777216\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, mac: \"02:00:00:00:00:01\"}\n"),
+		"f:6:13: affinity: expected 5-tuple, source-ip or source-ip-port, found the "
+		"value 'none'\n"
+		"f:7:16: tunnel_port: expected a whole number from 1 to 65535, found the value "
+		"'0'\n"
+		"f:8:8: vni: expected a whole number from 0 to 16777215, found the value "
+		"'16777216'\n"
+		"f:7:16: tunnel_port is for forward gue or vxlan, and this service has ipip; "
+		"remove it\n"
+		"f:8:8: vni is for forward vxlan, and this service has ipip; remove it\n"
+		"f:10:39: mac is for forward l2 or vxlan, and this service has ipip; remove "
+		"it\n"},
+	{"with forward unknown, what it rules out is not",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  forward: nat\n"
+		      "  tunnel_port: 1\n"
+		      "  vni: 1\n"),
+		"f:6:12: forward: expected l2, ipip, gre, gue or vxlan, found the value "
+		"'nat'\n"},
+	{"a time finer than a nanosecond by two digits",
+		BYTES("dataplane: {flow_timeout: {tcp: 1.00000000001s}}\n"),
+		"f:1:33: tcp: expected a time with its unit (ns, us, ms, s, m, h or d) from "
+		"1ms to 7d, such as 30s, found the value '1.00000000001s'\n"},
 	{"several errors in one run",
 		BYTES("dataplane:\n"
 		      "  ports:\n"

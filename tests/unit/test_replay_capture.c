@@ -2,10 +2,12 @@
 #include "replay_capture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "capture_builder.h"
@@ -269,7 +271,13 @@ static const struct {
 	{"an archaic version", BYTES("\xd4\xc3\xb2\xa1\1\0\0\0............\1\0\0\0"), "1.0"},
 	{"a version to come", BYTES("\xa1\xb2\xc3\xd4\0\2\0\5............\0\0\0\1"), "2.5"},
 	{"pcapng of no byte order", BYTES("\n\r\r\n\x1c\0\0\0wxyz\1\0\0\0........\x1c\0\0\0"),
-		"header"},
+		"begins as a pcapng file does, but is of neither byte order"},
+	{"pcapng to come",
+		BYTES("\n\r\r\n\x1c\0\0\0\x4d\x3c\x2b\x1a\2\0\0\0........\x1c\0\0\0"),
+		"header: a section of a version of pcapng that cannot be read; 1.0 and 1.2"},
+	{"pcapng of nothing but its header",
+		BYTES("\n\r\r\n\x1c\0\0\0\x4d\x3c\x2b\x1a\1\0\0\0........\x1c\0\0\0"),
+		"header: the capture ends before any interface is described"},
 };
 
 static void
@@ -373,6 +381,85 @@ test_a_new_section_has_its_own_interfaces(void **state)
 	expect_words(&reading, "packet 3: the capture changes its linktype", "section");
 }
 
+/* Either order first; also where the new section stands before the first packet. */
+static void
+test_a_section_of_the_other_byte_order_is_named(void **state)
+{
+	struct reading reading;
+
+	(void)state;
+	for (unsigned is_big = 0; is_big < 2; is_big++) {
+		begin(is_big != 0, false);
+		capture_ng_section(&built);
+		capture_ng_interface(&built, ETHERNET, 0);
+		capture_ng_packet(&built, 0, 1, payload, 20, 20);
+		capture_ng_packet(&built, 0, 2, payload, 20, 20);
+		built.is_big = is_big == 0;
+		capture_ng_section(&built);
+		capture_ng_interface(&built, ETHERNET, 0);
+		capture_ng_packet(&built, 0, 3, payload, 20, 20);
+		read_built(&reading);
+		EXPECT(reading.n_frames == 2 && reading.last_rc == -EINVAL, "%u frames, %d",
+			reading.n_frames, reading.last_rc);
+		expect_words(&reading,
+			": packet 3: the capture changes its byte order, and only one can be",
+			"after packets");
+
+		begin(is_big != 0, false);
+		capture_ng_section(&built);
+		built.is_big = is_big == 0;
+		capture_ng_section(&built);
+		capture_ng_interface(&built, ETHERNET, 0);
+		read_built(&reading);
+		EXPECT(reading.open_rc == -EINVAL, "at once: %d", reading.open_rc);
+		expect_words(&reading, "the capture changes its byte order", "at once");
+	}
+}
+
+/* What is wrong is said in the format's words, not in libpcap's. */
+static void
+test_damage_is_named(void **state)
+{
+	/* A field of 32 bits, at an offset from the second packet block's begin. */
+	static const struct {
+		const char *sentence;
+		size_t offset;
+		uint32_t value;
+		const char *words;
+	} rows[] = {
+		{"a block that is too long", 4, 0x7ffffffc, "a block of an impossible length"},
+		{"a block that is too short", 4, 8, "a block of an impossible length"},
+		{"a block of an odd length", 4, 53, "a block of an impossible length"},
+		{"a block with two lengths", 48, 56,
+			"the lengths at a block's two ends differ"},
+		{"an unknown interface", 8, 1, "the packet's interface is not described"},
+		{"a packet longer than its block", 20, 24,
+			"a block is too short for what is in it"},
+		{"a packet longer than any", 20, 262145, "a packet of an impossible length"},
+	};
+	struct reading reading;
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		char words[160];
+		size_t at;
+
+		begin(false, false);
+		capture_ng_section(&built);
+		capture_ng_interface(&built, ETHERNET, 0);
+		capture_ng_packet(&built, 0, 1, payload, 20, 20);
+		at = built.n_bytes + rows[i].offset;
+		capture_ng_packet(&built, 0, 1, payload, 20, 20);
+		memcpy(built.bytes + at, &rows[i].value, 4);
+		read_built(&reading);
+		EXPECT(reading.n_frames == 1 && reading.last_rc == -EINVAL, "%s: %u frames, %d",
+			rows[i].sentence, reading.n_frames, reading.last_rc);
+		(void)snprintf(words, sizeof(words),
+			": packet 2: the capture is damaged here: %s", rows[i].words);
+		expect_words(&reading, words, rows[i].sentence);
+	}
+}
+
 static void
 test_snap_lengths_neither_cut_nor_end_it(void **state)
 {
@@ -414,7 +501,9 @@ test_a_simple_packet_has_its_lengths_and_the_last_time(void **state)
 	capture_ng_simple_packet(&built, payload, 30, 1500);
 	read_built(&reading);
 	EXPECT(reading.n_frames == 3 && reading.last_rc == 0, "%s", reading.message.text);
-	EXPECT(reading.frames[0].time_ns == 0, "the first has no time to take");
+	EXPECT(!reading.frames[0].has_time && reading.frames[0].time_ns == 0,
+		"the first has no time to take");
+	EXPECT(reading.frames[1].has_time && reading.frames[2].has_time, "a time is none");
 	EXPECT(reading.frames[0].n_bytes == 17 && reading.frames[0].wire_bytes == 17, "whole");
 	EXPECT(reading.frames[2].time_ns == 9000000000, "the last time");
 	EXPECT(reading.frames[2].n_bytes == 30 && reading.frames[2].wire_bytes == 1500,
@@ -443,7 +532,8 @@ test_an_offset_of_times_gives_a_simple_packet_none(void **state)
 	capture_ng_packet(&built, 0, 1000000, payload, 20, 20);
 	read_built(&reading);
 	EXPECT(reading.n_frames == 2 && reading.last_rc == 0, "%s", reading.message.text);
-	EXPECT(reading.frames[0].time_ns == 0, "a simple packet has a time");
+	EXPECT(reading.frames[0].time_ns == 0 && !reading.frames[0].has_time,
+		"a simple packet has a time");
 	EXPECT(reading.frames[1].time_ns == 101000000000, "the offset is not added");
 }
 
@@ -470,8 +560,9 @@ test_time_does_not_turn_back(void **state)
 	read_built(&reading);
 	EXPECT(reading.n_frames == LB_N_ELEMENTS(rows), "%s", reading.message.text);
 	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++)
-		EXPECT(reading.frames[i].time_ns == rows[i].time_ns, "row %zu: %llu", i,
-			(unsigned long long)reading.frames[i].time_ns);
+		EXPECT(reading.frames[i].time_ns == rows[i].time_ns &&
+				reading.frames[i].has_time,
+			"row %zu: %llu", i, (unsigned long long)reading.frames[i].time_ns);
 }
 
 static void
@@ -483,13 +574,16 @@ test_a_time_beyond_nanoseconds_is_none(void **state)
 	begin(false, false);
 	capture_ng_section(&built);
 	capture_ng_interface(&built, ETHERNET, 0);
+	capture_ng_packet(&built, 0, UINT64_MAX, payload, 20, 20);
 	capture_ng_packet(&built, 0, 1000000, payload, 20, 20);
 	capture_ng_packet(&built, 0, UINT64_MAX, payload, 20, 20);
 	capture_ng_packet(&built, 0, 2000000, payload, 20, 20);
 	read_built(&reading);
-	EXPECT(reading.n_frames == 3, "%s", reading.message.text);
-	EXPECT(reading.frames[1].time_ns == 1000000000, "wild");
-	EXPECT(reading.frames[2].time_ns == 2000000000, "after it");
+	EXPECT(reading.n_frames == 4, "%s", reading.message.text);
+	EXPECT(reading.frames[0].time_ns == 0 && !reading.frames[0].has_time, "wild, first");
+	EXPECT(reading.frames[1].time_ns == 1000000000 && reading.frames[1].has_time, "first");
+	EXPECT(reading.frames[2].time_ns == 1000000000 && reading.frames[2].has_time, "wild");
+	EXPECT(reading.frames[3].time_ns == 2000000000, "after it");
 }
 
 static void
@@ -572,43 +666,172 @@ test_damaged_blocks_end_it(void **state)
 	expect_words(&reading, "packet 1: the capture is damaged", "interface");
 }
 
-/* In a child, since standard input is the process's; it writes in small pieces. */
+/* Read what fd gives, as standard input, and close it. */
 static void
-test_standard_input_is_read_as_a_file_is(void **state)
+read_as_standard_input(int fd, struct reading *reading)
 {
-	struct reading reading;
 	int saved = dup(STDIN_FILENO);
-	int status;
-	int ends[2];
-	pid_t child;
 
-	(void)state;
+	assert_int_equal(dup2(fd, STDIN_FILENO), STDIN_FILENO);
+	(void)close(fd);
+	read_path("-", reading);
+	if (saved >= 0) {
+		assert_int_equal(dup2(saved, STDIN_FILENO), STDIN_FILENO);
+		(void)close(saved);
+	} else {
+		(void)close(STDIN_FILENO);
+	}
+}
+
+static void
+build_three_packets(void)
+{
 	begin(true, true);
 	capture_ng_section(&built);
 	capture_ng_interface(&built, ETHERNET, 0);
 	for (unsigned i = 0; i < 3; i++)
 		capture_ng_packet(&built, 0, i, payload, 10 + i, 60);
+}
+
+/* The writer is a child; it waits before each 100 bytes, so that the pipe is found empty. */
+static void
+expect_pipe_is_read(bool is_nonblocking)
+{
+	struct reading reading;
+	int status;
+	int ends[2];
+	pid_t child;
+
 	assert_int_equal(pipe(ends), 0);
+	if (is_nonblocking)
+		assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
 		for (size_t i = 0; i < built.n_bytes; i++) {
+			if (i % 100 == 0)
+				(void)usleep(20000);
 			if (write(ends[1], built.bytes + i, 1) != 1)
 				_exit(1);
 		}
 		_exit(0);
 	}
 	(void)close(ends[1]);
-	assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
-	(void)close(ends[0]);
-	read_path("-", &reading);
-	assert_int_equal(dup2(saved, STDIN_FILENO), STDIN_FILENO);
-	(void)close(saved);
+	read_as_standard_input(ends[0], &reading);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	EXPECT(status == 0, "the writer met %d", status);
 	EXPECT(reading.n_frames == 3 && reading.last_rc == 0 && reading.is_nano, "%s",
 		reading.message.text);
 	EXPECT(reading.read_bytes == built.n_bytes && reading.file_bytes == 0, "progress");
+}
+
+static void
+test_standard_input_is_read_as_a_file_is(void **state)
+{
+	(void)state;
+	build_three_packets();
+	expect_pipe_is_read(false);
+}
+
+static void
+test_a_pipe_that_does_not_block_is_waited_for(void **state)
+{
+	(void)state;
+	build_three_packets();
+	expect_pipe_is_read(true);
+}
+
+/* A terminal whose other end is closed gives what was written to it, and then EIO. */
+static void
+test_a_read_that_fails_is_told_with_its_packet(void **state)
+{
+	struct reading reading;
+	struct termios raw;
+	int master = posix_openpt(O_RDWR | O_NOCTTY);
+	int slave;
+
+	(void)state;
+	if (master < 0)
+		skip();
+	assert_int_equal(grantpt(master), 0);
+	assert_int_equal(unlockpt(master), 0);
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	assert_true(slave >= 0);
+	assert_int_equal(tcgetattr(slave, &raw), 0);
+	cfmakeraw(&raw);
+	assert_int_equal(tcsetattr(slave, TCSANOW, &raw), 0);
+	build_three_packets();
+	assert_true(write(slave, built.bytes, built.n_bytes) == (ssize_t)built.n_bytes);
+	(void)close(slave);
+	read_as_standard_input(master, &reading);
+	EXPECT(reading.n_frames == 3 && reading.last_rc == -EIO, "%u frames, then %d: %s",
+		reading.n_frames, reading.last_rc, reading.message.text);
+	EXPECT(strcmp(reading.message.text,
+		       "standard input: packet 4: cannot be read: Input/output error") == 0,
+		"%s", reading.message.text);
+}
+
+static void
+test_a_name_is_cut_rather_than_the_sentence(void **state)
+{
+	static char path[6000];
+	struct reading reading;
+	size_t n;
+
+	(void)state;
+	memset(path, 'a', sizeof(path) - 1);
+	(void)snprintf(path + sizeof(path) - sizeof("b.pcap"), sizeof("b.pcap"), "b.pcap");
+	read_path(path, &reading);
+	EXPECT(reading.open_rc == -ENAMETOOLONG, "%d", reading.open_rc);
+	EXPECT(strncmp(reading.message.text, "...aaa", 6) == 0, "%s", reading.message.text);
+	expect_words(&reading, "aab.pcap: cannot be opened: File name too long", "long");
+
+	/* A file of a long name, and the longest sentence there is. */
+	begin(false, false);
+	capture_ng_section(&built);
+	capture_ng_interface(&built, ETHERNET, 0);
+	capture_ng_interface(&built, 65000, 0);
+	capture_ng_packet(&built, 1, 1, payload, 20, 20);
+	capture_save(&built, built.n_bytes, path);
+	n = strlen(path);
+	/* The same file, by a path as long as they get. */
+	memmove(path + 4000 - n + 4, path + 4, n - 4 + 1);
+	memset(path + 4, '/', 4000 - n);
+	read_path(path, &reading);
+	(void)unlink(path);
+	EXPECT(reading.last_rc == -EINVAL, "%d", reading.last_rc);
+	expect_words(&reading, "-w OUT", "the longest");
+}
+
+static void
+test_a_name_with_control_characters_keeps_the_line(void **state)
+{
+	struct reading reading;
+
+	(void)state;
+	read_path("/nonexistent/a\n\033b\177\xc3\xa9", &reading);
+	EXPECT(strcmp(reading.message.text, "/nonexistent/a??b?\xc3\xa9: cannot be opened: "
+					    "No such file or directory") == 0,
+		"%s", reading.message.text);
+}
+
+/* Cut so that it would begin within a character of two bytes: each at one of two lengths. */
+static void
+test_a_name_is_not_cut_within_a_character(void **state)
+{
+	static char path[6002];
+	struct reading reading;
+
+	(void)state;
+	for (size_t odd = 0; odd < 2; odd++) {
+		memset(path, 0, sizeof(path));
+		for (size_t i = 0; i < 6000; i++)
+			path[i] = "\xc3\xa9"[i % 2];
+		memset(path + 6000, 'x', odd);
+		read_path(path, &reading);
+		EXPECT(strncmp(reading.message.text, "...\xc3\xa9", 5) == 0, "%zu: %s", odd,
+			reading.message.text);
+	}
 }
 
 static void
@@ -633,6 +856,61 @@ test_resolutions_beyond_a_microsecond_are_nano(void **state)
 	}
 }
 
+/* One that comes later than the first is enough, wherever before the first packet. */
+static void
+test_the_finest_interface_before_a_packet_decides(void **state)
+{
+	enum { NO_GAP = 0, FILLER = 0x0bad };
+	static const struct {
+		const char *sentence;
+		bool is_second_section;
+		bool is_after_packet;
+		uint32_t gap_bytes; /* of a block of another kind before it */
+		bool is_nano;
+	} rows[] = {
+		{"right after the first", false, false, NO_GAP, true},
+		{"after another block", false, false, 1000, true},
+		{"in a section without packets before", true, false, NO_GAP, true},
+		{"up to the end of the buffer", false, false, 65536 - 28 - 20 - 40, true},
+		{"beyond the buffer", false, false, 65536 - 28 - 20 - 40 + 4, false},
+		{"far beyond the buffer", false, false, 200000, false},
+		{"after a packet", false, true, NO_GAP, false},
+	};
+	struct reading reading;
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows) * 2; i++) {
+		const char *sentence = rows[i / 2].sentence;
+		uint32_t gap_bytes = rows[i / 2].gap_bytes;
+		uint32_t index = rows[i / 2].is_second_section ? 0 : 1;
+
+		begin(i % 2 != 0, false);
+		capture_ng_section(&built);
+		capture_ng_interface(&built, ETHERNET, 0);
+		if (rows[i / 2].is_after_packet)
+			capture_ng_packet(&built, 0, 1, payload, 20, 20);
+		if (rows[i / 2].is_second_section)
+			capture_ng_section(&built);
+		if (gap_bytes != NO_GAP) {
+			capture_put32(&built, FILLER);
+			capture_put32(&built, gap_bytes);
+			memset(built.bytes + built.n_bytes, 9, gap_bytes - 12);
+			built.n_bytes += gap_bytes - 12;
+			capture_put32(&built, gap_bytes);
+		}
+		built.is_nano = true;
+		capture_ng_interface(&built, ETHERNET, 0);
+		capture_ng_packet(&built, index, 1700000000123456789, payload, 21, 21);
+		read_built(&reading);
+		EXPECT(reading.open_rc == 0 && reading.last_rc == 0, "%s: %s", sentence,
+			reading.message.text);
+		EXPECT(reading.is_nano == rows[i / 2].is_nano, "%s: nano %d", sentence,
+			reading.is_nano);
+		EXPECT(reading.frames[reading.n_frames - 1].time_ns == 1700000000123456789,
+			"%s: the time", sentence);
+	}
+}
+
 int
 main(void)
 {
@@ -645,6 +923,8 @@ main(void)
 		cmocka_unit_test(
 			test_an_interface_of_another_linktype_ends_it_at_its_first_packet),
 		cmocka_unit_test(test_a_new_section_has_its_own_interfaces),
+		cmocka_unit_test(test_a_section_of_the_other_byte_order_is_named),
+		cmocka_unit_test(test_damage_is_named),
 		cmocka_unit_test(test_snap_lengths_neither_cut_nor_end_it),
 		cmocka_unit_test(test_a_simple_packet_has_its_lengths_and_the_last_time),
 		cmocka_unit_test(test_an_offset_of_times_gives_a_simple_packet_none),
@@ -653,7 +933,13 @@ main(void)
 		cmocka_unit_test(test_impossible_lengths_are_damage),
 		cmocka_unit_test(test_damaged_blocks_end_it),
 		cmocka_unit_test(test_standard_input_is_read_as_a_file_is),
+		cmocka_unit_test(test_a_pipe_that_does_not_block_is_waited_for),
+		cmocka_unit_test(test_a_read_that_fails_is_told_with_its_packet),
+		cmocka_unit_test(test_a_name_is_cut_rather_than_the_sentence),
+		cmocka_unit_test(test_a_name_with_control_characters_keeps_the_line),
+		cmocka_unit_test(test_a_name_is_not_cut_within_a_character),
 		cmocka_unit_test(test_resolutions_beyond_a_microsecond_are_nano),
+		cmocka_unit_test(test_the_finest_interface_before_a_packet_decides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

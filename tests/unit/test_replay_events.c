@@ -100,12 +100,53 @@ static const struct {
 		"- {after: 20, up: web/web-9}\n"
 		"- {after: 10, add: {service: web, name: web-9, address: 10.0.0.19}}\n",
 		""},
-	{"events of both kinds are rehearsed in file order",
-		"- {at: 2s, up: web/web-9}\n"
-		"- {after: 1, add: {service: web, name: web-9, address: 10.0.0.19}}\n",
-		"e.yaml:1:16: service 'web' has no backend 'web-9' at that time; the nearest "
-		"is "
-		"'web-1'\n"},
+	{"the order of both kinds is not known: what is added at some time is no mistake",
+		"- {at: 5s, remove: web/web-9}\n"
+		"- {at: 1s, add: {service: web, name: web-9, address: 10.0.0.19}}\n"
+		"- {after: 20, drain: web/web-1}\n",
+		""},
+	{"nor is what is there only at the start",
+		"- {at: 1s, remove: web/web-2}\n- {after: 3, drain: web/web-2}\n", ""},
+	{"names that are there at no time are, in either kind",
+		"- {at: 2s, up: web/web-8}\n"
+		"- {after: 1, add: {service: web, name: web-9, address: 10.0.0.19}}\n"
+		"- {after: 1, add: {service: wob, name: web-8, address: 10.0.0.19}}\n"
+		"- {after: 2, up: dns/web-9}\n"
+		"- {after: 3, weight: {backend: wab/web-9, to: 1}}\n",
+		"e.yaml:1:16: service 'web' has no backend 'web-8' at any time; the nearest is "
+		"'web-1'\n"
+		"e.yaml:3:19: there is no service 'wob' at any time; the nearest is 'web'\n"
+		"e.yaml:4:18: service 'dns' has no backend 'web-9' at any time, nor any other\n"
+		"e.yaml:5:32: there is no service 'wab' at any time; the nearest is 'web'\n"},
+	{"where an add is broken, no name is known to be missing",
+		"- {at: 2s, up: web/web-8}\n"
+		"- {after: 1, add: {service: web, name: web-8, address: 10.0.0.256}}\n",
+		"e.yaml:2:56: address: expected an IP address such as 192.0.2.1 or "
+		"2001:db8::1, "
+		"found the value '10.0.0.256'\n"},
+	{"without a time the order is not known",
+		"- {at: 1s, up: web/web-9}\n"
+		"- {at: 2, add: {service: web, name: web-9, address: 10.0.0.19}}\n",
+		"e.yaml:2:8: at: '2' has no unit; write 2s\n"},
+	{"an anchor hides nothing", "- {at: 1s, up: &a web/web-7}\n- {at: *a, up: dns/x}\n",
+		"e.yaml:1:16: anchors (&a) are not taken; write the value out where it is "
+		"used\n"
+		"e.yaml:2:8: aliases (*a) are not taken; write the value out\n"
+		"e.yaml:1:16: service 'web' has no backend 'web-7' at any time; the nearest is "
+		"'web-1'\n"
+		"e.yaml:2:16: service 'dns' has no backend 'x' at any time, nor any other\n"},
+	{"aliases of each kind are told once",
+		"- *a\n- {after: *a, remove: *a}\n- {at: 1s, add: *a}\n"
+		"- {at: 1s, weight: *a}\n- {at: 1s, weight: {backend: *a, to: *a}}\n"
+		"- {at: 1s, reload: *a}\n",
+		"e.yaml:1:3: aliases (*a) are not taken; write the value out\n"
+		"e.yaml:2:11: aliases (*a) are not taken; write the value out\n"
+		"e.yaml:2:23: aliases (*a) are not taken; write the value out\n"
+		"e.yaml:3:17: aliases (*a) are not taken; write the value out\n"
+		"e.yaml:4:20: aliases (*a) are not taken; write the value out\n"
+		"e.yaml:5:30: aliases (*a) are not taken; write the value out\n"
+		"e.yaml:5:38: aliases (*a) are not taken; write the value out\n"
+		"e.yaml:6:20: aliases (*a) are not taken; write the value out\n"},
 	{"ties are rehearsed in file order",
 		"- {at: 1s, up: web/web-9}\n"
 		"- {at: 1s, add: {service: web, name: web-9, address: 10.0.0.19}}\n",
@@ -193,11 +234,9 @@ static const struct {
 		"e.yaml:1:8: at: '1' has no unit; write 1s\n"
 		"e.yaml:2:12: unknown key 'explode'; the keys here are at, after, remove, add, "
 		"weight, up, drain, down and reload\n"
-		"e.yaml:1:15: service 'web' has no backend 'web-7' at that time; the nearest "
-		"is "
+		"e.yaml:1:15: service 'web' has no backend 'web-7' at any time; the nearest is "
 		"'web-1'\n"
-		"e.yaml:3:16: service 'web' has no backend 'web-8' at that time; the nearest "
-		"is "
+		"e.yaml:3:16: service 'web' has no backend 'web-8' at any time; the nearest is "
 		"'web-1'\n"},
 	{"what a broken add would have brought is not missed",
 		"- {at: 1s, add: {name: web-9, address: 10.0.0.19}}\n- {at: 2s, up: "
@@ -287,6 +326,8 @@ test_events_say_what_they_do(void **state)
 	EXPECT(ret == 0, "returned %d: %s", ret, got);
 	assert_int_equal(events.n_items, LB_N_ELEMENTS(want));
 	assert_string_equal(events.file, "e.yaml");
+	assert_true(events.is_mixed);
+	assert_string_equal(events.items[6].reload_path, "some/other\n.yaml");
 	for (size_t i = 0; i < LB_N_ELEMENTS(want); i++) {
 		const struct replay_event *event = &events.items[i];
 
@@ -356,6 +397,127 @@ test_events_change_the_model(void **state)
 	free(got);
 }
 
+/* The messages of rehearsing events; to be freed. */
+static char *
+rehearse(const struct replay_events *events, const size_t order[], size_t n, int *ret)
+{
+	char *messages = NULL;
+	size_t n_messages;
+	FILE *to = open_memstream(&messages, &n_messages);
+
+	assert_non_null(to);
+	*ret = replay_events_rehearse(events, order, n, &model, to);
+	assert_int_equal(fclose(to), 0);
+	return messages;
+}
+
+static void
+test_a_known_order_is_rehearsed(void **state)
+{
+	static const char text[] =
+		"- {at: 5s, remove: web/web-2}\n"
+		"- {after: 1, drain: web/web-2}\n"
+		"- {at: 1s, add: {service: web, name: web-9, address: '2001:db8::9'}}\n"
+		"- {after: 2, up: web/web-9}\n"
+		"- {at: 9s, reload: x}\n";
+	static const struct {
+		const char *name;
+		size_t order[5];
+		size_t n;
+		const char *want;
+	} orders[] = {
+		{"the drain before the remove", {1, 0}, 2, ""},
+		{"the remove before the drain", {0, 1}, 2,
+			"e.yaml:2:21: service 'web' has no backend 'web-2' at that time; the "
+			"nearest is 'web-1'\n"},
+		{"a reload between them", {0, 4, 1}, 3, ""},
+		{"no events", {0}, 0, ""},
+		{"a broken add is told once, and what is done to it is not", {2, 3, 0, 1, 4}, 5,
+			"e.yaml:3:54: address: no port has an IPv6 address to send to "
+			"2001:db8::9 from; add one to dataplane.ports[].addresses\n"
+			"e.yaml:2:21: service 'web' has no backend 'web-2' at that time; the "
+			"nearest is 'web-1'\n"},
+		{"and not before it is there", {3, 2}, 2,
+			"e.yaml:4:18: service 'web' has no backend 'web-9' at that time; the "
+			"nearest is 'web-1'\n"
+			"e.yaml:3:54: address: no port has an IPv6 address to send to "
+			"2001:db8::9 from; add one to dataplane.ports[].addresses\n"},
+	};
+	struct replay_events events;
+	struct cfg_model before;
+	char *got;
+	int ret;
+
+	(void)state;
+	assert_int_equal(cfg_model_copy(&model, &before), 0);
+	got = parse(text, &ret, &events);
+	EXPECT(ret == 0 && got[0] == '\0', "returned %d: %s", ret, got);
+	free(got);
+	for (size_t i = 0; i < LB_N_ELEMENTS(orders); i++) {
+		got = rehearse(&events, orders[i].order, orders[i].n, &ret);
+		EXPECT(strcmp(got, orders[i].want) == 0, "%s:\ngot  %swant %s", orders[i].name,
+			got, orders[i].want);
+		EXPECT(ret == (orders[i].want[0] == '\0' ? 0 : -EINVAL), "%s: returned %d",
+			orders[i].name, ret);
+		free(got);
+	}
+	EXPECT(cfg_model_equal(&model, &before), "a rehearsal has changed the model");
+	cfg_model_fini(&before);
+	replay_events_free(&events);
+}
+
+/* 160 backends of weight 65535 and one of 160 are 2^24 points, all that a ring may have. */
+static void
+test_no_event_overfills_a_ring(void **state)
+{
+	static const char full[] = " points on the ring, and there may be 16777216; expected "
+				   "weights in the same proportions, at most 1/2 of these\n";
+	static const char text[] =
+		"- {at: 1s, add: {service: web, name: x, address: 10.0.1.1, weight: 160}}\n"
+		"- {at: 2s, weight: {backend: web/x, to: 161}}\n"
+		"- {at: 3s, add: {service: web, name: y, address: 10.0.1.2, weight: 1}}\n"
+		"- {at: 4s, weight: {backend: web/b0, to: 65534}}\n"
+		"- {at: 5s, up: web/y}\n"
+		"- {at: 6s, add: {service: web, name: z, address: 10.0.1.3, weight: 1}}\n";
+	struct cfg_service *service = &model.services[0];
+	const struct cfg_service kept = *service;
+	struct replay_events events;
+	char want[1024];
+	char *got;
+	int ret;
+
+	(void)state;
+	*service = (struct cfg_service){
+		.name = kept.name,
+		.algorithm = CFG_RING,
+		.n_slots = kept.n_slots,
+		.forward = CFG_FORWARD_IPIP,
+	};
+	for (unsigned int i = 0; i < 160; i++) {
+		char name[16];
+		const struct cfg_backend backend = {
+			.name = name,
+			.address = {{[10] = 0xff, 0xff, 10, 0, 0, 1}},
+			.weight = 65535,
+		};
+
+		(void)snprintf(name, sizeof(name), "b%u", i);
+		assert_int_equal(cfg_add_backend(service, &backend), 0);
+	}
+	got = parse(text, &ret, &events);
+	assert_int_equal(ret, -EINVAL);
+	(void)snprintf(want, sizeof(want),
+		"e.yaml:2:30: the weights of all backends make 16777218%s"
+		"e.yaml:3:17: the weights of all backends make 16777218%s",
+		full, full);
+	assert_string_equal(got, want);
+	free(got);
+	while (service->n_backends > 0)
+		cfg_remove_backend(service, &service->backends[0]);
+	free(service->backends);
+	*service = kept;
+}
+
 static void
 write_file(const char *folder, const char *name, const char *text)
 {
@@ -393,6 +555,10 @@ test_reload_is_relative_to_the_events_file(void **state)
 	(void)snprintf(path, sizeof(path), "%s/good-events.yaml", folder);
 	assert_int_equal(replay_events_read(path, &model, to, &events), 0);
 	assert_int_equal(events.items[0].reload->n_services, 0);
+	(void)snprintf(want, sizeof(want), "%s/other.yaml", folder);
+	assert_string_equal(events.items[0].reload_path, want);
+	assert_null(events.items[1].reload_path);
+	assert_false(events.is_mixed);
 	replay_events_free(&events);
 
 	(void)snprintf(path, sizeof(path), "%s/late-events.yaml", folder);
@@ -408,10 +574,52 @@ test_reload_is_relative_to_the_events_file(void **state)
 	assert_int_equal(fclose(to), 0);
 	(void)snprintf(want, sizeof(want),
 		"%s/bad.yaml:1:1: unknown key 'servces'; did you mean 'services'?\n"
-		"%s:1:20: reload: the configuration 'bad.yaml' cannot be used; expected a file "
-		"that shuntd --check accepts\n",
+		"%s:1:20: reload: the configuration 'bad.yaml' cannot be used; mend what is "
+		"told of it above\n",
 		folder, path);
 	EXPECT(strstr(messages, want) != NULL, "got %s", messages);
+	free(messages);
+
+	(void)snprintf(path, sizeof(path), "rm -r %s", folder);
+	assert_int_equal(system(path), 0);
+}
+
+/* Where the order is not known, a name may come by any reload. */
+static void
+test_names_of_a_reload_are_names(void **state)
+{
+	char folder[] = "/tmp/test_replay_events.XXXXXX";
+	char path[256];
+	struct replay_events events;
+	char *messages = NULL;
+	char want[1024];
+	size_t n_messages;
+	FILE *to = open_memstream(&messages, &n_messages);
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	write_file(folder, "late.yaml",
+		"services: [{name: late, address: 192.0.2.1, protocol: tcp, port: 1,\n"
+		"  backends: [{name: late-1, address: 10.0.0.1}]}]\n");
+	write_file(folder, "events.yaml",
+		"- {after: 5, up: late/late-1}\n- {at: 1s, reload: late.yaml}\n"
+		"- {after: 6, add: {service: late, name: x, address: 10.0.0.2}}\n");
+	write_file(folder, "bad-events.yaml",
+		"- {after: 5, up: late/late-2}\n- {at: 1s, reload: late.yaml}\n");
+
+	(void)snprintf(path, sizeof(path), "%s/events.yaml", folder);
+	assert_int_equal(replay_events_read(path, &model, to, &events), 0);
+	assert_true(events.is_mixed);
+	replay_events_free(&events);
+
+	(void)snprintf(path, sizeof(path), "%s/bad-events.yaml", folder);
+	assert_int_equal(replay_events_read(path, &model, to, &events), -EINVAL);
+	assert_int_equal(fclose(to), 0);
+	(void)snprintf(want, sizeof(want),
+		"%s:1:18: service 'late' has no backend 'late-2' at any time; the nearest is "
+		"'late-1'\n",
+		path);
+	assert_string_equal(messages, want);
 	free(messages);
 
 	(void)snprintf(path, sizeof(path), "rm -r %s", folder);
@@ -442,7 +650,10 @@ main(void)
 		cmocka_unit_test(test_an_added_backend_is_checked),
 		cmocka_unit_test(test_events_say_what_they_do),
 		cmocka_unit_test(test_events_change_the_model),
+		cmocka_unit_test(test_a_known_order_is_rehearsed),
+		cmocka_unit_test(test_no_event_overfills_a_ring),
 		cmocka_unit_test(test_reload_is_relative_to_the_events_file),
+		cmocka_unit_test(test_names_of_a_reload_are_names),
 		cmocka_unit_test(test_a_file_that_is_not_there),
 	};
 

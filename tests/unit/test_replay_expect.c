@@ -125,6 +125,20 @@ static const struct {
 		"no_service, tx_full, no_memory or snaplen, found the value 'trunkated'; did "
 		"you "
 		"mean truncated?\n"},
+	{"an anchor and aliases hide nothing",
+		"- {value: &a flows.total, is: *a}\n- {share: *a, min: 0}\n- *a\n"
+		"- {packet: *a, verdict: *a, backend: *a, slot: x}\n",
+		"x.yaml:1:11: anchors (&a) are not taken; write the value out where it is "
+		"used\n"
+		"x.yaml:1:31: aliases (*a) are not taken; write the value out\n"
+		"x.yaml:2:11: aliases (*a) are not taken; write the value out\n"
+		"x.yaml:3:3: aliases (*a) are not taken; write the value out\n"
+		"x.yaml:4:12: aliases (*a) are not taken; write the value out\n"
+		"x.yaml:4:25: aliases (*a) are not taken; write the value out\n"
+		"x.yaml:4:38: aliases (*a) are not taken; write the value out\n"
+		"x.yaml:4:48: slot: expected a whole number from 0 to 16777212, found the "
+		"value "
+		"'x'\n"},
 	{"packet 0", "- {packet: 0, verdict: drop}\n",
 		"x.yaml:1:12: packet: expected a whole number from 1 to 18446744073709551615, "
 		"found "

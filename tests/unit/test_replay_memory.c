@@ -160,6 +160,38 @@ test_an_event_without_memory_changes_nothing(void **state)
 }
 
 static void
+test_a_rehearsal_tells_that_memory_is_short(void **state)
+{
+	static const size_t order[] = {0, 1, 2, 3, 4};
+	struct replay_events events;
+	unsigned int n = 0;
+	bool has_failed;
+
+	(void)state;
+	assert_int_equal(replay_events_parse(events_text, strlen(events_text), "e", &model,
+				 stderr, &events),
+		0);
+	do {
+		char *messages = NULL;
+		size_t n_messages;
+		FILE *to = open_memstream(&messages, &n_messages);
+		int ret;
+
+		fail_at = ++n;
+		ret = replay_events_rehearse(&events, order, 5, &model, to);
+		has_failed = fail_at == 0;
+		fail_at = 0;
+		assert_int_equal(fclose(to), 0);
+		EXPECT(ret == (has_failed ? -ENOMEM : 0), "failure %u returns %d", n, ret);
+		EXPECT(!has_failed || strstr(messages, "not enough memory") != NULL,
+			"failure %u says '%s'", n, messages);
+		free(messages);
+	} while (has_failed);
+	EXPECT(n > 10, "%u allocations", n);
+	replay_events_free(&events);
+}
+
+static void
 test_expectations_tell_that_memory_is_short(void **state)
 {
 	unsigned int n = 0;
@@ -193,6 +225,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events_tell_that_memory_is_short),
 		cmocka_unit_test(test_an_event_without_memory_changes_nothing),
+		cmocka_unit_test(test_a_rehearsal_tells_that_memory_is_short),
 		cmocka_unit_test(test_expectations_tell_that_memory_is_short),
 	};
 
