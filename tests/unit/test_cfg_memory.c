@@ -10,15 +10,7 @@
 #include <string.h>
 
 #include "cfg_yaml.h"
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t n);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t n);
-char *__wrap_strdup(const char *text);
+#include "failing_malloc.h"
 
 static const char text[] =
 	"dataplane:\n  ports:\n"
@@ -29,57 +21,24 @@ static const char text[] =
 	"  {name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]}\n"
 	"- {name: api, address: 198.51.100.11, protocol: tcp, port: 443}\n";
 
-/* The allocation that fails, counted down; 0: none. */
-static unsigned int fail_at;
-
-static bool
-is_failing(void)
-{
-	return fail_at != 0 && --fail_at == 0;
-}
-
-void *
-__wrap_malloc(size_t n)
-{
-	return is_failing() ? NULL : __real_malloc(n);
-}
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-	return is_failing() ? NULL : __real_calloc(n, size);
-}
-
-void *
-__wrap_realloc(void *old, size_t n)
-{
-	return is_failing() ? NULL : __real_realloc(old, n);
-}
-
-char *
-__wrap_strdup(const char *from)
-{
-	return is_failing() ? NULL : __real_strdup(from);
-}
-
 static void
 test_reading_survives_each_failure(void **state)
 {
-	unsigned int n = 0;
+	int n = 0;
 	int ret;
 
 	(void)state;
 	do {
 		struct cfg_model model;
 
-		fail_at = ++n;
+		failing_malloc_at = ++n;
 		ret = cfg_read_text_model("f", text, strlen(text), NULL, &model);
-		if (fail_at == 0)
+		if (failing_malloc_at == 0)
 			EXPECT(ret == -ENOMEM, "failure %u returns %d", n, ret);
 		if (ret == 0)
 			cfg_model_fini(&model);
-	} while (fail_at == 0);
-	fail_at = 0;
+	} while (failing_malloc_at == 0);
+	failing_malloc_at = 0;
 	assert_int_equal(ret, 0);
 	EXPECT(n > 15, "only %u allocations were failed", n);
 }
@@ -88,7 +47,7 @@ static void
 test_copying_survives_each_failure(void **state)
 {
 	struct cfg_model model;
-	unsigned int n = 0;
+	int n = 0;
 	int ret;
 
 	(void)state;
@@ -96,14 +55,14 @@ test_copying_survives_each_failure(void **state)
 	do {
 		struct cfg_model copy;
 
-		fail_at = ++n;
+		failing_malloc_at = ++n;
 		ret = cfg_model_copy(&model, &copy);
-		if (fail_at == 0)
+		if (failing_malloc_at == 0)
 			EXPECT(ret == -ENOMEM, "failure %u returns %d", n, ret);
 		if (ret == 0)
 			cfg_model_fini(&copy);
-	} while (fail_at == 0);
-	fail_at = 0;
+	} while (failing_malloc_at == 0);
+	failing_malloc_at = 0;
 	assert_int_equal(ret, 0);
 	EXPECT(n > 10, "only %u allocations were failed", n);
 	cfg_model_fini(&model);
@@ -119,10 +78,10 @@ test_adding_survives_each_failure(void **state)
 	for (unsigned int n = 1; n <= 3; n++) {
 		struct cfg_service service = {.backends = NULL};
 
-		fail_at = n;
+		failing_malloc_at = n;
 		assert_int_equal(cfg_add_backend(&service, &backend), n <= 2 ? -ENOMEM : 0);
 		assert_int_equal(service.n_backends, n <= 2 ? 0 : 1);
-		fail_at = 0;
+		failing_malloc_at = 0;
 		if (n > 2)
 			cfg_remove_backend(&service, &service.backends[0]);
 		free(service.backends);

@@ -11,17 +11,9 @@
 #include <string.h>
 
 #include "cfg_yaml.h"
+#include "failing_malloc.h"
 #include "replay_events.h"
 #include "replay_expect.h"
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t n);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t n);
-char *__wrap_strdup(const char *text);
 
 static const char config[] = "dataplane:\n"
 			     "  ports:\n"
@@ -47,40 +39,7 @@ static const char expect_text[] = "- {packet: 1, verdict: drop, backend: web/x}\
 				  "- {share: web/web-1, is: 0}\n"
 				  "- {drops: snaplen, is: 0}\n";
 
-/* The allocation that fails, counted down; 0: none. */
-static unsigned int fail_at;
-
 static struct cfg_model model;
-
-static bool
-is_failing(void)
-{
-	return fail_at != 0 && --fail_at == 0;
-}
-
-void *
-__wrap_malloc(size_t n)
-{
-	return is_failing() ? NULL : __real_malloc(n);
-}
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-	return is_failing() ? NULL : __real_calloc(n, size);
-}
-
-void *
-__wrap_realloc(void *old, size_t n)
-{
-	return is_failing() ? NULL : __real_realloc(old, n);
-}
-
-char *
-__wrap_strdup(const char *from)
-{
-	return is_failing() ? NULL : __real_strdup(from);
-}
 
 static int
 set_up(void **state)
@@ -100,7 +59,7 @@ tear_down(void **state)
 static void
 test_events_tell_that_memory_is_short(void **state)
 {
-	unsigned int n = 0;
+	int n = 0;
 	bool has_failed;
 
 	(void)state;
@@ -111,11 +70,11 @@ test_events_tell_that_memory_is_short(void **state)
 		FILE *to = open_memstream(&messages, &n_messages);
 		int ret;
 
-		fail_at = ++n;
+		failing_malloc_at = ++n;
 		ret = replay_events_parse(events_text, strlen(events_text), "e", &model, to,
 			&events);
-		has_failed = fail_at == 0;
-		fail_at = 0;
+		has_failed = failing_malloc_at == 0;
+		failing_malloc_at = 0;
 		assert_int_equal(fclose(to), 0);
 		if (ret == 0)
 			replay_events_free(&events);
@@ -140,14 +99,14 @@ test_an_event_without_memory_changes_nothing(void **state)
 	assert_int_equal(cfg_model_copy(&model, &now), 0);
 	for (size_t i = 0; i < events.n_items; i++) {
 		struct cfg_model before;
-		unsigned int n = 0;
+		int n = 0;
 		int ret;
 
 		assert_int_equal(cfg_model_copy(&now, &before), 0);
 		do {
-			fail_at = ++n;
+			failing_malloc_at = ++n;
 			ret = replay_event_apply(&events.items[i], "e", &now, NULL);
-			fail_at = 0;
+			failing_malloc_at = 0;
 			EXPECT(ret == 0 || ret == -ENOMEM, "%s returns %d",
 				events.items[i].title, ret);
 			EXPECT(ret == 0 || cfg_model_equal(&now, &before),
@@ -164,7 +123,7 @@ test_a_rehearsal_tells_that_memory_is_short(void **state)
 {
 	static const size_t order[] = {0, 1, 2, 3, 4};
 	struct replay_events events;
-	unsigned int n = 0;
+	int n = 0;
 	bool has_failed;
 
 	(void)state;
@@ -177,10 +136,10 @@ test_a_rehearsal_tells_that_memory_is_short(void **state)
 		FILE *to = open_memstream(&messages, &n_messages);
 		int ret;
 
-		fail_at = ++n;
+		failing_malloc_at = ++n;
 		ret = replay_events_rehearse(&events, order, 5, &model, to);
-		has_failed = fail_at == 0;
-		fail_at = 0;
+		has_failed = failing_malloc_at == 0;
+		failing_malloc_at = 0;
 		assert_int_equal(fclose(to), 0);
 		EXPECT(ret == (has_failed ? -ENOMEM : 0), "failure %u returns %d", n, ret);
 		EXPECT(!has_failed || strstr(messages, "not enough memory") != NULL,
@@ -194,7 +153,7 @@ test_a_rehearsal_tells_that_memory_is_short(void **state)
 static void
 test_expectations_tell_that_memory_is_short(void **state)
 {
-	unsigned int n = 0;
+	int n = 0;
 	bool has_failed;
 
 	(void)state;
@@ -205,10 +164,10 @@ test_expectations_tell_that_memory_is_short(void **state)
 		FILE *to = open_memstream(&messages, &n_messages);
 		int ret;
 
-		fail_at = ++n;
+		failing_malloc_at = ++n;
 		ret = replay_expect_parse(expect_text, strlen(expect_text), "x", to, &expect);
-		has_failed = fail_at == 0;
-		fail_at = 0;
+		has_failed = failing_malloc_at == 0;
+		failing_malloc_at = 0;
 		assert_int_equal(fclose(to), 0);
 		replay_expect_free(expect);
 		EXPECT(ret == (has_failed ? -ENOMEM : 0), "failure %u returns %d", n, ret);
