@@ -27,6 +27,7 @@ static const char *const reasons[] = {
 	[LB_DROP_TX_FULL] = "tx_full",
 	[LB_DROP_NO_MEMORY] = "no_memory",
 	[LB_DROP_SNAPLEN] = "snaplen",
+	[LB_DROP_HANDOFF_FULL] = "handoff_full",
 };
 
 static_assert(LB_N_ELEMENTS(reasons) == LB_N_VERDICTS, "every verdict has its row");

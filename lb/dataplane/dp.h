@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "lb_compiler.h"
 #include "lb_encap.h"
@@ -44,6 +45,7 @@ struct dp_decision {
 	uint32_t backend;         /**< its id, or DP_NONE */
 	uint32_t slot;            /**< of the table, where the table decided; or DP_NONE */
 	uint32_t ip_bytes;        /**< of the packet as received; 0 where it is not parsed */
+	uint16_t port;            /**< it goes out by, where it is forwarded */
 	uint8_t verdict;          /**< enum lb_verdict */
 	uint8_t flow;             /**< enum dp_flow */
 	uint8_t event;    /**< enum lb_flow_event; DP_NO_EVENT where no flow is touched */
@@ -96,10 +98,11 @@ struct dp_service_conf {
 enum { DP_CARRY_IPIP = 1 << 0, DP_CARRY_IPV6 = 1 << 1, DP_CARRY_GRE = 1 << 2 };
 
 struct dp_backend_conf {
-	uint32_t id;            /**< below LB_BACKEND_IDS_MAX, no two alike */
-	uint32_t service;       /**< place of its service among the snapshot's */
-	bool is_live;           /**< up or draining: its flows stay with it */
-	bool has_next_hop;      /**< otherwise its packets are dropped no_next_hop */
+	uint32_t id;       /**< below LB_BACKEND_IDS_MAX, no two alike */
+	uint32_t service;  /**< place of its service among the snapshot's */
+	uint16_t port;     /**< it goes out by: its place among dp_open_ports()'s; 0 without */
+	bool is_live;      /**< up or draining: its flows stay with it */
+	bool has_next_hop; /**< otherwise its packets are dropped no_next_hop */
 	struct lb_mac next_hop; /**< destination MAC of the outgoing frame */
 	uint16_t mtu;           /**< of the port it goes out by, bytes */
 	struct lb_encap_conf encap;
@@ -142,6 +145,52 @@ struct dp_conf {
 	struct lb_flow_table_conf flows; /**< of each worker */
 };
 
+/** A port as the configuration has it. */
+struct dp_port_conf {
+	const char *name;   /**< the configuration's; also its twin's */
+	const char *device; /**< a PCI address, or a vdev with its arguments */
+	uint16_t mtu;       /**< bytes */
+	bool wants_twin; /**< a TAP device carries to and from the kernel what is no service's
+			  */
+};
+
+/** What became of a port. */
+struct dp_port_info {
+	struct lb_mac mac;
+	const char *driver; /**< the device's driver, "net_af_packet" */
+	const char *
+		kernel_if; /**< the kernel's interface beside it: twin, or iface=; NULL: none */
+	uint16_t n_rx_queues;
+	uint16_t n_tx_queues;
+};
+
+struct dp_start_conf {
+	const char *program; /**< argv[0], for messages */
+	const struct dp_port_conf *ports;
+	size_t n_ports;
+	unsigned int n_workers; /**< 1..DP_WORKERS_MAX: an lcore each, besides the main one */
+	const char *extra;      /**< more arguments of the EAL, split at blanks; NULL: none */
+};
+
+/** Most workers and ports of one plane. */
+#define DP_WORKERS_MAX 128u
+#define DP_PORTS_MAX   16u
+
+/** Workers where the configuration leaves it open: a CPU for control, the rest theirs. */
+unsigned int dp_workers_auto(void);
+
+/**
+ * Start the EAL for a daemon, with arguments derived from its ports: devices, lcores, and
+ * memory from huge pages where some are free, ordinary pages otherwise.
+ *
+ * Once a process. The calling thread becomes the main lcore.
+ *
+ * @param messages  Told what is wrong and what cures it.
+ * @retval -E2BIG   More arguments than there is room for.
+ * @retval -errno   The EAL's reason; messages was told.
+ */
+int dp_start(const struct dp_start_conf *conf, FILE *messages) lb_must_check;
+
 /**
  * Start the EAL for a process without privileges: no hugepages, no devices, no files.
  *
@@ -170,6 +219,38 @@ void dp_destroy(struct dp *dp);
  * The plane owns next from now on. No worker's burst may be running on the calling thread.
  */
 void dp_publish(struct dp *dp, struct dp_snapshot *next);
+
+/**
+ * Open the ports that dp_start() was told of, a receive queue for each worker where the device
+ * has as many, and their twins.
+ *
+ * @retval -errno  Why not; messages was told, with what cures it.
+ */
+int dp_open_ports(struct dp *dp, const struct dp_port_conf ports[], size_t n_ports,
+	FILE *messages) lb_must_check;
+
+/** A port that was opened. */
+void dp_port_read(const struct dp *dp, size_t port, struct dp_port_info *out);
+
+/**
+ * Set the workers running, each on its lcore.
+ *
+ * @param is_adaptive  A worker with nothing to do sleeps up to 100 microseconds.
+ * @retval -errno      An lcore did not start.
+ */
+int dp_run(struct dp *dp, bool is_adaptive) lb_must_check;
+
+/** Stop the workers and wait for them; then the ports. */
+void dp_stop(struct dp *dp);
+
+/** What one backend got, summed over the workers. They may be running. */
+struct dp_backend_counts {
+	uint64_t packets;
+	uint64_t bytes; /**< IP bytes as received */
+	uint64_t flows; /**< begun on it */
+};
+
+void dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out);
 
 /** Packets by verdict, summed over the workers. They may be running. */
 void dp_read_verdicts(const struct dp *dp, uint64_t counts[static LB_N_VERDICTS]);

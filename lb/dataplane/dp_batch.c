@@ -7,7 +7,7 @@
 #include <rte_errno.h>
 #include <rte_mempool.h>
 
-#include "dp_mbuf.h"
+#include "dp_handoff.h"
 #include "dp_plane.h"
 
 /* A usual frame fits one small buffer; whatever is longer goes into large ones. */
@@ -143,25 +143,16 @@ dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
 	return 0;
 }
 
-/* The worker of a packet's flow; of its addresses where it shows no more. */
-static unsigned int
-owner_of(const struct rte_mbuf *m, uint32_t wire_bytes, unsigned int n_workers)
-{
-	struct lb_packet packet;
-	uint64_t hash;
-
-	if (dp_mbuf_parse(m, wire_bytes, &packet) != LB_FORWARD)
-		return 0;
-	hash = lb_hash_bytes(&packet.key, sizeof(packet.key), 0);
-	return (unsigned int)(((hash >> 32) * n_workers) >> 32);
-}
-
 static void
 run_worker(struct dp_worker *worker, struct dp_burst *burst)
 {
 	dp_worker_online(worker);
 	dp_worker_burst(worker, burst);
 	dp_worker_offline(worker);
+	/* There is no queue to be full: what is to be forwarded, is. */
+	for (uint16_t i = 0; i < burst->n; i++)
+		if (burst->decisions[i].verdict == LB_FORWARD)
+			dp_worker_sent(worker, &burst->decisions[i], LB_FORWARD);
 }
 
 /* One worker's share, in the order of the batch, and its results back in place. */
@@ -204,8 +195,8 @@ dp_batch_run(struct dp_batch *batch)
 		return;
 	}
 	for (uint16_t i = 0; i < batch->burst.n; i++)
-		owners[i] = (uint8_t)owner_of(batch->burst.pkts[i], batch->burst.wire_bytes[i],
-			dp->n_workers);
+		owners[i] = (uint8_t)dp_handoff_owner(batch->burst.pkts[i],
+			batch->burst.wire_bytes[i], dp->n_workers);
 	for (unsigned int w = 0; w < dp->n_workers; w++)
 		run_share(batch, owners, w);
 }

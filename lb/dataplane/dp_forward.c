@@ -268,12 +268,15 @@ encap_stage(struct stages *s)
 	for (uint16_t i = 0; i < burst->n; i++) {
 		struct dp_decision *d = &burst->decisions[i];
 
-		if (likely(d->verdict == LB_FORWARD))
+		if (likely(d->verdict == LB_FORWARD)) {
+			const struct dp_backend *backend = &s->snapshot->backends[d->backend];
+
 			/* The half of the hash that picks no slot: all of a backend's flows
 			 * share the slot's bits, and would share the ports made from them. */
 			d->verdict = (uint8_t)dp_mbuf_encap(burst->pkts[i], &s->packets[i],
-				&s->snapshot->backends[d->backend],
-				(uint32_t)(d->hash.place >> 32));
+				backend, (uint32_t)(d->hash.place >> 32));
+			d->port = backend->port;
+		}
 		if (unlikely(d->verdict == LB_TO_KERNEL && !s->snapshot->has_kernel))
 			d->verdict = LB_DROP_NO_SERVICE;
 	}

@@ -7,13 +7,31 @@
  * The inside of struct dp, for the data plane's own files.
  */
 
+#include "dp_port.h"
 #include "dp_worker.h"
+
+/** What one worker lcore runs with. */
+struct dp_lcore {
+	struct dp *dp;
+	struct dp_worker *worker;
+	unsigned int lcore_id;
+	struct rte_ring *inbox; /**< packets of its flows that another worker received */
+	bool is_adaptive;       /**< sleeps a little when there is nothing to do */
+	_Atomic bool is_over;   /**< written by control, read by the lcore */
+};
 
 struct dp {
 	dp_snapshot_ref current;
 	struct rte_rcu_qsbr *qsbr;
 	struct dp_worker *workers[DP_WORKERS_MAX];
 	unsigned int n_workers;
+
+	/* Of a plane with ports; constant while it runs. */
+	struct dp_port ports[DP_PORTS_MAX];
+	size_t n_ports;
+	uint16_t port_of[RTE_MAX_ETHPORTS]; /**< place among ports of an ethdev's id */
+	struct dp_lcore lcores[DP_WORKERS_MAX];
+	unsigned int n_running;
 };
 
 #endif

@@ -166,6 +166,7 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 		to->mtu = from->mtu;
 		to->is_live = from->is_live;
 		to->service = from->service;
+		to->port = from->port;
 	}
 	ret = 0;
 

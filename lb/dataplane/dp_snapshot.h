@@ -35,6 +35,7 @@ struct dp_service {
 struct dp_backend {
 	alignas(LB_CACHE_LINE) struct lb_mac next_hop;
 	uint16_t mtu;
+	uint16_t port; /**< it goes out by */
 	bool has_next_hop;
 	bool is_live;     /**< false too for an id that nobody has */
 	uint32_t service; /**< place of its service */

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dp.h"
-
 #include <errno.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "dp_port.h"
+
 /* MiB for packet buffers, in ordinary pages that the kernel gives as they are touched. */
 #define EAL_MEMORY_MIB "64"
+
+#define ARGUMENTS_MAX   96
+#define ARGUMENTS_BYTES 32768u
 
 /*
  * "0@(0,2,3)": one lcore that may run wherever this process may. Without it the EAL would
@@ -34,6 +39,178 @@ format_lcores(char *out, size_t n)
 	if (used < n)
 		used += (size_t)snprintf(out + used, n - used, ")");
 	return used < n ? 0 : -E2BIG;
+}
+
+unsigned int
+dp_workers_auto(void)
+{
+	cpu_set_t cpus;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0 || CPU_COUNT(&cpus) < 2)
+		return 1;
+	return RTE_MIN((unsigned int)CPU_COUNT(&cpus) - 1, DP_WORKERS_MAX);
+}
+
+/* The EAL's arguments in the making: it keeps pointers into them for the process' life. */
+struct arguments {
+	char *argv[ARGUMENTS_MAX];
+	int argc;
+	char text[ARGUMENTS_BYTES];
+	size_t n_text;
+	bool is_full;
+};
+
+static void add_argument(struct arguments *args, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void
+add_argument(struct arguments *args, const char *format, ...)
+{
+	const size_t room = sizeof(args->text) - args->n_text;
+	va_list list;
+	int n;
+
+	va_start(list, format);
+	n = vsnprintf(args->text + args->n_text, room, format, list);
+	va_end(list);
+	if (n < 0 || (size_t)n >= room || args->argc + 1 >= ARGUMENTS_MAX) {
+		args->is_full = true;
+		return;
+	}
+	args->argv[args->argc++] = args->text + args->n_text;
+	args->n_text += (size_t)n + 1;
+}
+
+/* Main may run anywhere; worker i has a CPU, counted from the last, that is its own if it can.
+ */
+static int
+add_lcores(struct arguments *args, unsigned int n_workers)
+{
+	static char text[CPU_SETSIZE * 5 + DP_WORKERS_MAX * 12];
+	cpu_set_t cpus;
+	size_t used;
+	int cpu = CPU_SETSIZE;
+	int ret = format_lcores(text, sizeof(text));
+
+	if (ret != 0 || sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
+		return ret != 0 ? ret : -errno;
+	used = strlen(text);
+	for (unsigned int i = 0; i < n_workers; i++) {
+		do {
+			cpu = cpu > 0 ? cpu - 1 : CPU_SETSIZE - 1;
+		} while (!CPU_ISSET(cpu, &cpus));
+		used += (size_t)snprintf(text + used, sizeof(text) - used, ",%u@%d", i + 1,
+			cpu);
+	}
+	add_argument(args, "--lcores");
+	add_argument(args, "%s", text);
+	return 0;
+}
+
+/* Huge pages that are free, of any size, and a hugetlbfs to take them from. */
+static bool
+has_huge_pages(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	char line[256];
+	unsigned long n_free = 0;
+	bool is_mounted = false;
+
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+		if (sscanf(line, "HugePages_Free: %lu", &n_free) == 1)
+			break;
+	if (file != NULL)
+		(void)fclose(file);
+	if (n_free == 0)
+		return false;
+
+	file = fopen("/proc/mounts", "r");
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+		is_mounted |= strstr(line, " hugetlbfs ") != NULL;
+	if (file != NULL)
+		(void)fclose(file);
+	return is_mounted;
+}
+
+static void
+add_memory(struct arguments *args, const struct dp_start_conf *conf)
+{
+	if (has_huge_pages()) {
+		add_argument(args, "--in-memory");
+		return;
+	}
+	/* What ports' buffers take, and as much again; ordinary pages come as they are touched.
+	 */
+	add_argument(args, "--no-huge");
+	add_argument(args, "--no-shconf");
+	add_argument(args, "-m");
+	add_argument(args, "%zu", 64 + conf->n_ports * (32 + (size_t)conf->n_workers * 32));
+}
+
+static void
+add_devices(struct arguments *args, const struct dp_start_conf *conf)
+{
+	bool has_pci = false;
+
+	for (size_t i = 0; i < conf->n_ports; i++) {
+		const struct dp_port_conf *port = &conf->ports[i];
+		char name[RTE_DEV_NAME_MAX_LEN];
+
+		dp_port_device_name(port, (unsigned int)i, name);
+		if (dp_port_is_pci(port->device)) {
+			has_pci = true;
+			add_argument(args, "-a");
+			add_argument(args, "%s", port->device);
+		} else {
+			add_argument(args, "--vdev=%s%s", name,
+				port->device + strcspn(port->device, ","));
+		}
+	}
+	if (!has_pci)
+		add_argument(args, "--no-pci");
+}
+
+static void
+add_extra(struct arguments *args, const char *extra)
+{
+	while (extra != NULL && *extra != '\0') {
+		const size_t n = strcspn(extra, " \t");
+
+		if (n > 0)
+			add_argument(args, "%.*s", (int)n, extra);
+		extra += n + (extra[n] != '\0');
+	}
+}
+
+int
+dp_start(const struct dp_start_conf *conf, FILE *messages)
+{
+	static struct arguments args;
+	int ret;
+
+	add_argument(&args, "%s", conf->program);
+	ret = add_lcores(&args, conf->n_workers);
+	if (ret != 0)
+		return ret;
+	add_memory(&args, conf);
+	add_devices(&args, conf);
+	add_argument(&args, "--no-telemetry");
+	add_argument(&args, "--log-level=*:error");
+	add_extra(&args, conf->extra);
+	if (args.is_full) {
+		(void)fprintf(messages, "the ports' devices and --eal are too long together\n");
+		return -E2BIG;
+	}
+
+	if (rte_eal_init(args.argc, args.argv) >= 0)
+		return 0;
+	ret = -rte_errno;
+	(void)fprintf(messages,
+		"DPDK does not start: %s; what it wrote above names the argument or the "
+		"device. "
+		"It needs root, or the capabilities of its devices\n",
+		rte_strerror(rte_errno));
+	return ret;
 }
 
 int

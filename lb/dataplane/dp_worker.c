@@ -5,6 +5,9 @@
 
 #include "dp_forward.h"
 #include "dp_memory.h"
+#include "lb_limits.h"
+
+#define BACKENDS_BYTES (LB_BACKEND_IDS_MAX * sizeof(struct dp_backend_counts))
 
 int
 dp_worker_create(const struct lb_flow_table_conf *conf, uint64_t now_ns, unsigned int index,
@@ -31,9 +34,15 @@ dp_worker_create(const struct lb_flow_table_conf *conf, uint64_t now_ns, unsigne
 	if (ret != 0)
 		goto free_flows;
 
+	/* For all ids there can be: what no backend has is never touched, and takes no page. */
+	worker->backends = dp_memory_zalloc(BACKENDS_BYTES);
+	if (worker->backends == NULL) {
+		ret = -ENOMEM;
+		goto free_flows;
+	}
 	if (rte_rcu_qsbr_thread_register(qsbr, index) != 0) {
 		ret = -ENOSPC;
-		goto free_flows;
+		goto free_backends;
 	}
 	worker->qsbr = qsbr;
 	worker->index = index;
@@ -42,6 +51,8 @@ dp_worker_create(const struct lb_flow_table_conf *conf, uint64_t now_ns, unsigne
 	*out = worker;
 	return 0;
 
+free_backends:
+	dp_memory_free(worker->backends, BACKENDS_BYTES);
 free_flows:
 	dp_memory_free(worker->flows_mem, flows_bytes);
 free_worker:
@@ -56,6 +67,7 @@ dp_worker_destroy(struct dp_worker *worker)
 		return;
 	/* Fails only for an index out of range, which create() has refused. */
 	(void)rte_rcu_qsbr_thread_unregister(worker->qsbr, worker->index);
+	dp_memory_free(worker->backends, BACKENDS_BYTES);
 	dp_memory_free(worker->flows_mem, worker->flows_bytes);
 	dp_memory_free(worker, sizeof(*worker));
 }
@@ -81,9 +93,19 @@ dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 
 	dp_forward_burst(worker->flows, snapshot, burst);
 
-	for (uint16_t i = 0; i < burst->n; i++)
-		dp_count(&worker->verdict_pkts[burst->decisions[i].verdict], 1);
+	for (uint16_t i = 0; i < burst->n; i++) {
+		const struct dp_decision *d = &burst->decisions[i];
 
-	/* Nothing of the snapshot is held from here on. */
+		if (unlikely(d->verdict != LB_FORWARD))
+			dp_count(&worker->verdict_pkts[d->verdict], 1);
+		if (unlikely(d->is_new_flow))
+			dp_count(&worker->backends[d->backend].flows, 1);
+	}
+}
+
+void
+dp_worker_quiescent(struct dp_worker *worker, uint64_t now_ns)
+{
+	lb_flow_table_expire(worker->flows, now_ns);
 	rte_rcu_qsbr_quiescent(worker->qsbr, worker->index);
 }

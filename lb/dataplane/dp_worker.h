@@ -17,8 +17,6 @@
 #include "dp.h"
 #include "dp_snapshot.h"
 
-#define DP_WORKERS_MAX 128u
-
 /** The snapshot in force: written by control alone, read by each worker once a burst. */
 typedef _Atomic(struct dp_snapshot *) dp_snapshot_ref;
 
@@ -45,6 +43,9 @@ struct dp_worker {
 	unsigned int index; /**< its thread id in qsbr */
 	void *flows_mem;
 	size_t flows_bytes;
+
+	/** By backend id: written by this worker alone, read by anyone. */
+	struct dp_backend_counts *backends;
 
 	/** Packets by verdict: written by this worker alone, read by anyone. */
 	alignas(LB_CACHE_LINE) uint64_t verdict_pkts[LB_N_VERDICTS];
@@ -83,9 +84,28 @@ void dp_worker_online(struct dp_worker *worker);
 void dp_worker_offline(struct dp_worker *worker);
 
 /**
- * Take one burst through all stages under the snapshot in force, count, and report
- * quiescence. The worker is online.
+ * Take one burst through all stages under the snapshot in force, and count all verdicts but
+ * LB_FORWARD, which is the caller's to count when the packet has left: dp_worker_sent(). The
+ * worker is online.
  */
 void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
+
+/** The worker holds nothing of a snapshot, and time goes on: after each burst, or without one.
+ */
+void dp_worker_quiescent(struct dp_worker *worker, uint64_t now_ns);
+
+/** A packet of a burst, which was to be forwarded, was sent, or else dropped as verdict says.
+ */
+static inline void
+dp_worker_sent(struct dp_worker *worker, const struct dp_decision *d, enum lb_verdict verdict)
+{
+	struct dp_backend_counts *counts = &worker->backends[d->backend];
+
+	dp_count(&worker->verdict_pkts[verdict], 1);
+	if (unlikely(verdict != LB_FORWARD))
+		return;
+	dp_count(&counts->packets, 1);
+	dp_count(&counts->bytes, d->ip_bytes);
+}
 
 #endif

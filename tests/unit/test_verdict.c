@@ -31,6 +31,7 @@ static const struct {
 	{LB_DROP_TX_FULL, "drop", "tx_full"},
 	{LB_DROP_NO_MEMORY, "drop", "no_memory"},
 	{LB_DROP_SNAPLEN, "drop", "snaplen"},
+	{LB_DROP_HANDOFF_FULL, "drop", "handoff_full"},
 };
 
 static void

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dp_loop.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_ring_peek.h>
+
+#include "dp_handoff.h"
+#include "dp_memory.h"
+
+/* Two polls of nothing may be chance; a thousand are not. */
+#define IDLE_POLLS    1000u
+#define IDLE_SLEEP_NS 50000
+
+/* Frames on their way out by one device. */
+struct outbox {
+	struct rte_mbuf *pkts[DP_BURST_MAX];
+	struct dp_decision decisions[DP_BURST_MAX];
+	uint16_t n;
+};
+
+/* What the loop keeps between rounds; too large for a stack. */
+struct loop {
+	struct dp_lcore *lcore;
+	struct dp *dp;
+	struct dp_worker *worker;
+	uint64_t now_ns;
+	struct dp_burst burst;
+	struct outbox out[DP_PORTS_MAX];
+};
+
+static uint64_t
+clock_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Send by this worker's own queue, or by the ring to the one that has a queue. */
+static uint16_t
+send_frames(const struct dp_nic *nic, unsigned int worker, struct rte_mbuf *pkts[], uint16_t n)
+{
+	if (likely(worker < nic->n_tx))
+		return rte_eth_tx_burst(nic->id, (uint16_t)worker, pkts, n);
+	return (uint16_t)rte_ring_enqueue_burst(nic->tx_ring, (void **)pkts, n, NULL);
+}
+
+static void
+flush(struct loop *loop, const struct dp_port *port, struct outbox *out)
+{
+	uint16_t n_sent;
+
+	if (out->n == 0)
+		return;
+	n_sent = send_frames(&port->nic, loop->worker->index, out->pkts, out->n);
+	for (uint16_t i = 0; i < out->n; i++)
+		dp_worker_sent(loop->worker, &out->decisions[i],
+			i < n_sent ? LB_FORWARD : LB_DROP_TX_FULL);
+	if (unlikely(n_sent < out->n))
+		rte_pktmbuf_free_bulk(&out->pkts[n_sent], out->n - n_sent);
+	out->n = 0;
+}
+
+static void
+forward(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
+{
+	const struct dp_port *port = &loop->dp->ports[d->port];
+	struct outbox *out = &loop->out[d->port];
+
+	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, sizeof(port->mac.bytes)), port->mac.bytes,
+		sizeof(port->mac.bytes));
+	out->pkts[out->n] = m;
+	out->decisions[out->n++] = *d;
+	if (unlikely(out->n == DP_BURST_MAX))
+		flush(loop, port, out);
+}
+
+/* To the twin of the port it came by; where the kernel saw it itself, it is done with. */
+static void
+give_to_kernel(const struct loop *loop, struct rte_mbuf *m)
+{
+	const struct dp_port *port = &loop->dp->ports[loop->dp->port_of[m->port]];
+
+	if (!port->has_twin || send_frames(&port->twin, loop->worker->index, &m, 1) == 0)
+		rte_pktmbuf_free(m);
+}
+
+static void
+run_burst(struct loop *loop)
+{
+	struct dp_burst *burst = &loop->burst;
+
+	if (burst->n == 0)
+		return;
+	dp_worker_burst(loop->worker, burst);
+	for (uint16_t i = 0; i < burst->n; i++) {
+		const struct dp_decision *d = &burst->decisions[i];
+
+		if (likely(d->verdict == LB_FORWARD))
+			forward(loop, burst->pkts[i], d);
+		else if (d->verdict == LB_TO_KERNEL)
+			give_to_kernel(loop, burst->pkts[i]);
+		else
+			rte_pktmbuf_free(burst->pkts[i]);
+	}
+	burst->n = 0;
+}
+
+static void
+take(struct loop *loop, struct rte_mbuf *m)
+{
+	struct dp_burst *burst = &loop->burst;
+
+	burst->pkts[burst->n] = m;
+	burst->wire_bytes[burst->n] = m->pkt_len;
+	burst->now_ns[burst->n++] = loop->now_ns;
+	if (unlikely(burst->n == DP_BURST_MAX))
+		run_burst(loop);
+}
+
+/* A device with fewer queues than workers: its packets are spread here, by flow. */
+static void
+spread(struct loop *loop, struct rte_mbuf *m)
+{
+	struct dp *dp = loop->dp;
+	const unsigned int owner = dp_handoff_owner(m, m->pkt_len, dp->n_workers);
+
+	if (owner == loop->worker->index) {
+		take(loop, m);
+	} else if (unlikely(rte_ring_enqueue(dp->lcores[owner].inbox, m) != 0)) {
+		dp_count(&loop->worker->verdict_pkts[LB_DROP_HANDOFF_FULL], 1);
+		rte_pktmbuf_free(m);
+	}
+}
+
+static unsigned int
+poll_port(struct loop *loop, const struct dp_port *port)
+{
+	const unsigned int worker = loop->worker->index;
+	struct rte_mbuf *pkts[DP_BURST_MAX];
+	uint16_t n;
+
+	if (worker >= port->nic.n_rx)
+		return 0;
+	n = rte_eth_rx_burst(port->nic.id, (uint16_t)worker, pkts, DP_BURST_MAX);
+	if (port->nic.n_rx == loop->dp->n_workers)
+		for (uint16_t i = 0; i < n; i++)
+			take(loop, pkts[i]);
+	else
+		for (uint16_t i = 0; i < n; i++)
+			spread(loop, pkts[i]);
+	run_burst(loop);
+	return n;
+}
+
+static unsigned int
+poll_inbox(struct loop *loop)
+{
+	struct rte_mbuf *pkts[DP_BURST_MAX];
+	unsigned int n;
+
+	if (loop->lcore->inbox == NULL)
+		return 0;
+	n = rte_ring_dequeue_burst(loop->lcore->inbox, (void **)pkts, DP_BURST_MAX, NULL);
+	for (unsigned int i = 0; i < n; i++)
+		take(loop, pkts[i]);
+	run_burst(loop);
+	return n;
+}
+
+/* What the kernel sends through the twin leaves by the port. */
+static unsigned int
+poll_twin(const struct loop *loop, const struct dp_port *port)
+{
+	const unsigned int worker = loop->worker->index;
+	struct rte_mbuf *pkts[DP_BURST_MAX];
+	uint16_t n;
+	uint16_t n_sent;
+
+	if (!port->has_twin || worker >= port->twin.n_rx)
+		return 0;
+	n = rte_eth_rx_burst(port->twin.id, (uint16_t)worker, pkts, DP_BURST_MAX);
+	if (n == 0)
+		return 0;
+	n_sent = send_frames(&port->nic, worker, pkts, n);
+	if (n_sent < n)
+		rte_pktmbuf_free_bulk(&pkts[n_sent], n - n_sent);
+	return n;
+}
+
+/*
+ * Frames of workers without a queue of their own, on behalf of whom worker 0 sends. They are
+ * counted as sent, so what finds no room stays in the ring.
+ */
+static unsigned int
+drain_ring(const struct dp_nic *nic)
+{
+	struct rte_mbuf *pkts[DP_BURST_MAX];
+	unsigned int n;
+	uint16_t n_sent;
+
+	if (nic->tx_ring == NULL)
+		return 0;
+	n = rte_ring_dequeue_burst_start(nic->tx_ring, (void **)pkts, DP_BURST_MAX, NULL);
+	if (n == 0)
+		return 0;
+	n_sent = rte_eth_tx_burst(nic->id, 0, pkts, (uint16_t)n);
+	rte_ring_dequeue_finish(nic->tx_ring, n_sent);
+	return n_sent;
+}
+
+static unsigned int
+turn(struct loop *loop)
+{
+	struct dp *dp = loop->dp;
+	unsigned int n = poll_inbox(loop);
+
+	for (size_t i = 0; i < dp->n_ports; i++) {
+		n += poll_port(loop, &dp->ports[i]);
+		n += poll_twin(loop, &dp->ports[i]);
+	}
+	for (size_t i = 0; i < dp->n_ports; i++)
+		flush(loop, &dp->ports[i], &loop->out[i]);
+	if (loop->worker->index == 0) {
+		for (size_t i = 0; i < dp->n_ports; i++) {
+			n += drain_ring(&dp->ports[i].nic);
+			if (dp->ports[i].has_twin)
+				n += drain_ring(&dp->ports[i].twin);
+		}
+	}
+	return n;
+}
+
+int
+dp_loop_run(struct dp_lcore *lcore)
+{
+	static const struct timespec nap = {.tv_nsec = IDLE_SLEEP_NS};
+	struct loop *loop = dp_memory_zalloc(sizeof(*loop));
+	unsigned int n_idle = 0;
+
+	if (loop == NULL)
+		return -ENOMEM;
+	loop->lcore = lcore;
+	loop->dp = lcore->dp;
+	loop->worker = lcore->worker;
+	dp_worker_online(lcore->worker);
+	/* Relaxed: it carries nothing but itself. */
+	while (!atomic_load_explicit(&lcore->is_over, memory_order_relaxed)) {
+		loop->now_ns = clock_ns();
+		n_idle = turn(loop) > 0 ? 0 : n_idle + 1;
+		dp_worker_quiescent(lcore->worker, loop->now_ns);
+		if (n_idle > IDLE_POLLS && lcore->is_adaptive)
+			(void)nanosleep(&nap, NULL);
+	}
+	dp_worker_offline(lcore->worker);
+	dp_memory_free(loop, sizeof(*loop));
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include "dp_loop.h"
+
+#define INBOX_SIZE 2048u
+
+int
+dp_open_ports(struct dp *dp, const struct dp_port_conf ports[], size_t n_ports, FILE *messages)
+{
+	if (n_ports > DP_PORTS_MAX) {
+		(void)fprintf(messages, "%zu ports are too many; there may be %u\n", n_ports,
+			DP_PORTS_MAX);
+		return -E2BIG;
+	}
+	for (size_t i = 0; i < n_ports; i++) {
+		const int ret = dp_port_open(&ports[i], (unsigned int)i, dp->n_workers,
+			&dp->ports[i], messages);
+
+		if (ret != 0)
+			return ret;
+		dp->port_of[dp->ports[i].nic.id] = (uint16_t)i;
+		dp->n_ports++;
+	}
+	return 0;
+}
+
+void
+dp_port_read(const struct dp *dp, size_t port, struct dp_port_info *out)
+{
+	const struct dp_port *from = &dp->ports[port];
+
+	*out = (struct dp_port_info){
+		.mac = from->mac,
+		.driver = from->driver,
+		.kernel_if = from->kernel_if[0] != '\0' ? from->kernel_if : NULL,
+		.n_rx_queues = from->nic.n_rx,
+		.n_tx_queues = from->nic.n_tx,
+	};
+}
+
+static int
+run_lcore(void *argument)
+{
+	return dp_loop_run(argument);
+}
+
+static int
+create_inbox(struct dp_lcore *lcore, unsigned int index)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	(void)snprintf(name, sizeof(name), "inbox_%u", index);
+	lcore->inbox = rte_ring_create(name, INBOX_SIZE, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	return lcore->inbox == NULL ? -rte_errno : 0;
+}
+
+int
+dp_run(struct dp *dp, bool is_adaptive)
+{
+	unsigned int lcore_id = rte_get_next_lcore(-1, 1, 0);
+
+	/* All inboxes before any lcore: each may hand packets to every other. */
+	for (unsigned int i = 0; i < dp->n_workers; i++) {
+		const int ret = create_inbox(&dp->lcores[i], i);
+
+		if (ret != 0)
+			return ret;
+		dp->lcores[i].dp = dp;
+		dp->lcores[i].worker = dp->workers[i];
+		dp->lcores[i].is_adaptive = is_adaptive;
+	}
+	for (unsigned int i = 0; i < dp->n_workers; i++) {
+		int ret;
+
+		if (lcore_id >= RTE_MAX_LCORE)
+			return -ENODEV;
+		dp->lcores[i].lcore_id = lcore_id;
+		ret = rte_eal_remote_launch(run_lcore, &dp->lcores[i], lcore_id);
+		if (ret != 0)
+			return ret;
+		dp->n_running++;
+		lcore_id = rte_get_next_lcore(lcore_id, 1, 0);
+	}
+	return 0;
+}
+
+void
+dp_stop(struct dp *dp)
+{
+	for (unsigned int i = 0; i < dp->n_running; i++)
+		atomic_store_explicit(&dp->lcores[i].is_over, true, memory_order_relaxed);
+	for (unsigned int i = 0; i < dp->n_running; i++)
+		(void)rte_eal_wait_lcore(dp->lcores[i].lcore_id);
+	dp->n_running = 0;
+	for (unsigned int i = 0; i < dp->n_workers; i++) {
+		struct rte_mbuf *m;
+
+		/* What was handed over and not taken belongs to the ports' pools. */
+		while (dp->lcores[i].inbox != NULL &&
+			rte_ring_dequeue(dp->lcores[i].inbox, (void **)&m) == 0)
+			rte_pktmbuf_free(m);
+		rte_ring_free(dp->lcores[i].inbox);
+		dp->lcores[i].inbox = NULL;
+	}
+	while (dp->n_ports > 0)
+		dp_port_close(&dp->ports[--dp->n_ports]);
+}
+
+void
+dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out)
+{
+	*out = (struct dp_backend_counts){0};
+	for (unsigned int w = 0; w < dp->n_workers; w++) {
+		const struct dp_backend_counts *from = &dp->workers[w]->backends[id];
+
+		out->packets += __atomic_load_n(&from->packets, __ATOMIC_RELAXED);
+		out->bytes += __atomic_load_n(&from->bytes, __ATOMIC_RELAXED);
+		out->flows += __atomic_load_n(&from->flows, __ATOMIC_RELAXED);
+	}
+}
