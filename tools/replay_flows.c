@@ -29,6 +29,7 @@ struct replay_flows {
 	const void *context;
 	uint64_t moved;
 	uint64_t broken;
+	uint64_t forgotten;
 };
 
 int
@@ -105,8 +106,14 @@ find_record(const struct replay_flows *flows, const struct lb_flow_hash *hash, u
 }
 
 static void
-begin(struct record *record, const struct dp_decision *d, uint64_t now_ns)
+begin(struct replay_flows *flows, struct record *record, const struct dp_decision *d,
+	uint64_t now_ns)
 {
+	const bool is_same =
+		record->hash.pick == d->hash.pick && record->hash.place == d->hash.place;
+
+	if (record->state != FREE && !is_same && !is_over(flows, record, now_ns))
+		flows->forgotten++;
 	*record = (struct record){
 		.hash = d->hash,
 		.last_ns = now_ns,
@@ -136,18 +143,20 @@ replay_flows_see(struct replay_flows *flows, const struct dp_decision *d, uint64
 	bool is_found;
 	struct record *record = find_record(flows, &d->hash, now_ns, &is_found);
 	const bool is_alive = is_found && !is_over(flows, record, now_ns);
+	const bool is_sent = d->verdict == LB_FORWARD;
 
 	if (d->event == DP_NO_EVENT) { /* an ICMP error: of the flow, if there is one */
-		if (is_alive)
+		if (is_alive && is_sent)
 			note_backend(flows, record, d->backend);
 		return;
 	}
 	if (!is_alive || (d->is_new_flow && d->event == LB_FLOW_SYN)) {
-		begin(record, d, now_ns);
+		begin(flows, record, d, now_ns);
 		return;
 	}
 
-	note_backend(flows, record, d->backend);
+	if (is_sent)
+		note_backend(flows, record, d->backend);
 	record->last_ns = now_ns;
 	if (d->event == LB_FLOW_CLOSE)
 		record->state = CLOSING_TCP;
@@ -165,4 +174,10 @@ uint64_t
 replay_flows_broken(const struct replay_flows *flows)
 {
 	return flows->broken;
+}
+
+uint64_t
+replay_flows_forgotten(const struct replay_flows *flows)
+{
+	return flows->forgotten;
 }

@@ -36,7 +36,10 @@ int replay_flows_create(const uint64_t timeout_ns[static LB_FLOW_N_TIMEOUTS],
 
 void replay_flows_destroy(struct replay_flows *flows);
 
-/** Look at one forwarded packet that belongs to a flow; in the order of the capture. */
+/**
+ * Look at one packet for which a backend was chosen, in the order of the capture. One that was
+ * dropped after that touches its flow, and moves it nowhere.
+ */
 void replay_flows_see(struct replay_flows *flows, const struct dp_decision *decision,
 	uint64_t now_ns);
 
@@ -45,5 +48,8 @@ uint64_t replay_flows_moved(const struct replay_flows *flows);
 
 /** Of them, those whose first backend was still up or draining when they moved. */
 uint64_t replay_flows_broken(const struct replay_flows *flows);
+
+/** Flows given up while they lived: there were more at a time than are held. */
+uint64_t replay_flows_forgotten(const struct replay_flows *flows);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cfg_yaml.h"
 #include "replay_schedule.h"
@@ -65,30 +66,51 @@ check_port(const struct replay_options *options, const struct replay_orders *ord
 	return status;
 }
 
-/* Whether two paths name one ordinary file, by whatever names; "-" and NULL name none. */
+/* What a path names; "-" is a standard stream. Returns whether there is anything. */
 static bool
-is_same_file(const char *a, const char *b)
+look_at(const char *path, int standard, struct stat *out)
 {
-	struct stat stat_a;
-	struct stat stat_b;
-
-	return a != NULL && b != NULL && stat(a, &stat_a) == 0 && stat(b, &stat_b) == 0 &&
-	       S_ISREG(stat_a.st_mode) && stat_a.st_dev == stat_b.st_dev &&
-	       stat_a.st_ino == stat_b.st_ino;
+	if (path == NULL)
+		return false;
+	return (strcmp(path, "-") == 0 ? fstat(standard, out) : stat(path, out)) == 0;
 }
 
+static bool
+is_one_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool
+replay_is_same_output(const char *a, const char *b)
+{
+	struct stat of_a;
+	struct stat of_b;
+
+	if (!look_at(a, STDOUT_FILENO, &of_a) || !look_at(b, STDOUT_FILENO, &of_b))
+		return false;
+	/* Nothing is lost in a device such as /dev/null. */
+	return (S_ISREG(of_a.st_mode) || S_ISFIFO(of_a.st_mode)) && is_one_file(&of_a, &of_b);
+}
+
+/* Whether an output is an ordinary file that is read, by whatever names. */
 static bool
 is_read(const struct replay_options *options, const struct replay_events *events,
 	const char *path)
 {
 	const char *const inputs[] = {options->config, options->events, options->expect,
 		options->expect_output, options->input};
+	struct stat output;
+	struct stat input;
 
+	if (!look_at(path, STDOUT_FILENO, &output) || !S_ISREG(output.st_mode))
+		return false;
 	for (size_t i = 0; i < LB_N_ELEMENTS(inputs); i++)
-		if (is_same_file(path, inputs[i]))
+		if (look_at(inputs[i], STDIN_FILENO, &input) && is_one_file(&output, &input))
 			return true;
 	for (size_t i = 0; i < events->n_items; i++)
-		if (is_same_file(path, events->items[i].reload_path))
+		if (look_at(events->items[i].reload_path, STDIN_FILENO, &input) &&
+			is_one_file(&output, &input))
 			return true;
 	return false;
 }
@@ -109,10 +131,34 @@ check_outputs(const struct replay_options *options, const struct replay_events *
 		return REPLAY_BAD_USAGE;
 	}
 	if (outputs[0] == NULL || outputs[1] == NULL ||
-		(strcmp(outputs[0], outputs[1]) != 0 && !is_same_file(outputs[0], outputs[1])))
+		(strcmp(outputs[0], outputs[1]) != 0 &&
+			!replay_is_same_output(outputs[0], outputs[1])))
 		return REPLAY_DONE;
 	(void)fprintf(stderr,
 		"shunt-replay: --write and --decisions cannot go to the same file\n");
+	return REPLAY_BAD_USAGE;
+}
+
+/* What is read several times, or beforehand, has to be a file. */
+static bool
+is_file(const char *path)
+{
+	struct stat about;
+
+	return strcmp(path, "-") != 0 && stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+static enum replay_status
+check_loop(const struct replay_options *options)
+{
+	struct stat about;
+
+	/* One that is not there is told of when it is opened. */
+	if (options->n_loops == 1 || stat(options->input, &about) != 0 ||
+		S_ISREG(about.st_mode) || S_ISDIR(about.st_mode))
+		return REPLAY_DONE;
+	(void)fprintf(stderr, "shunt-replay: %s can be read once: --loop needs a file\n",
+		options->input);
 	return REPLAY_BAD_USAGE;
 }
 
@@ -153,11 +199,10 @@ rehearse(const struct replay_options *options, const struct replay_orders *order
 {
 	const struct replay_events *events = &orders->events;
 	struct replay_schedule schedule = {0};
-	struct stat about;
 	size_t *order;
 	int ret = -ENOMEM;
 
-	if (!events->is_mixed || stat(options->input, &about) != 0 || !S_ISREG(about.st_mode))
+	if (!events->is_mixed || !is_file(options->input))
 		return REPLAY_DONE;
 
 	order = calloc(events->n_items + 1, sizeof(*order));
@@ -197,6 +242,8 @@ replay_orders_read(const struct replay_options *options, struct replay_orders *o
 	status = check_port(options, out);
 	if (status == REPLAY_DONE)
 		status = check_outputs(options, &out->events);
+	if (status == REPLAY_DONE)
+		status = check_loop(options);
 	if (status == REPLAY_DONE)
 		status = rehearse(options, out);
 	return status;

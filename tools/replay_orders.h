@@ -30,6 +30,9 @@ enum replay_status replay_orders_read(const struct replay_options *options,
 
 void replay_orders_fini(struct replay_orders *orders);
 
+/** Whether two outputs are one file or pipe, by whatever names; "-" is standard output. */
+bool replay_is_same_output(const char *a, const char *b);
+
 /** The port of a model that --port names, or its first where it is NULL; NULL: none. */
 const struct cfg_port *replay_find_port(const struct cfg_model *model, const char *name);
 

@@ -56,7 +56,9 @@ struct replay_report {
 	uint64_t flows;
 	uint64_t moved;
 	uint64_t broken;
-	double seconds; /**< wall clock */
+	uint64_t unwatched; /**< flows given up by the auditor: moved and broken may be too
+			       small */
+	double seconds;     /**< wall clock */
 };
 
 /** All packets: the sum of the verdicts. */

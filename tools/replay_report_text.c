@@ -322,6 +322,11 @@ print_flows(FILE *to, const struct replay_report *report)
 			"%" PRIu64 " flows moved, and %" PRIu64 " of them %s broken: moved "
 			"although the first backend was still there.\n",
 			moved, broken, broken == 1 ? "was" : "were");
+	if (report->unwatched > 0)
+		print(to,
+			"  More flows lived at a time than are watched: %" PRIu64 " were given "
+			"up, so more may have moved or broken.\n",
+			report->unwatched);
 }
 
 int

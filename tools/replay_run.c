@@ -57,10 +57,10 @@ fail(enum replay_status status, const char *text)
 static enum replay_status
 put_in_force(struct run *run, const struct cfg_model *model, const char *title)
 {
-	const struct cfg_port *port = replay_find_port(model, run->options->port);
+	const struct ctl_paths paths = {.port = replay_find_port(model, run->options->port)};
 	struct dp_snapshot *snapshot;
 
-	if (ctl_apply_build(run->apply, model, port, stderr, &snapshot) != 0)
+	if (ctl_apply_build(run->apply, model, &paths, stderr, &snapshot) != 0)
 		return fail(REPLAY_FAILED, "the configuration cannot be put in force");
 	dp_publish(run->dp, snapshot);
 	if (replay_tally_phase(run->tally, model, title, run->n_received + 1) != 0)
@@ -80,6 +80,7 @@ start_plane(struct run *run, const char *program)
 	/* Any secret does here, if it is the same in every run: nobody is aiming at us. */
 	const struct dp_conf conf = {
 		.n_workers = run->options->n_workers,
+		.flow_seed = run->orders.model.hash_seed,
 		.flows = ctl_apply_flow_conf(&run->orders.model, 0x9e3779b97f4a7c15u,
 			0xd1b54a32d192ed03u),
 	};
@@ -100,7 +101,10 @@ start_plane(struct run *run, const char *program)
 static enum replay_status
 fail_decisions(const struct run *run)
 {
-	(void)fprintf(stderr, "shunt-replay: cannot write %s: %s\n", run->options->decisions,
+	const char *path = run->options->decisions;
+
+	(void)fprintf(stderr, "shunt-replay: cannot write %s: %s\n",
+		strcmp(path, "-") == 0 ? "the decisions to standard output" : path,
 		strerror(errno));
 	return REPLAY_FAILED;
 }
@@ -133,6 +137,10 @@ open_outputs(struct run *run)
 		replay_output_open(options->write, replay_source_is_nano(run->source),
 			&run->output, &message) != 0)
 		return fail(REPLAY_FAILED, message.text);
+	/* Whether they are one could not be seen before one of them was there. */
+	if (replay_is_same_output(options->write, options->decisions))
+		return fail(REPLAY_BAD_USAGE,
+			"--write and --decisions cannot go to the same file");
 	return open_decisions(run);
 }
 
@@ -186,7 +194,7 @@ account(struct run *run, const struct dp_decision *d, uint64_t now_ns)
 {
 	run->n_processed++;
 	replay_tally_add(run->tally, d);
-	if (d->verdict == LB_FORWARD)
+	if (d->backend != DP_NONE)
 		replay_flows_see(run->flows, d, now_ns);
 
 	if (run->decisions != NULL || run->orders.expect != NULL) {
@@ -377,9 +385,8 @@ compare_end(struct run *run)
 static FILE *
 report_stream(const struct replay_options *options)
 {
-	const bool is_taken =
-		(options->write != NULL && strcmp(options->write, "-") == 0) ||
-		(options->decisions != NULL && strcmp(options->decisions, "-") == 0);
+	const bool is_taken = replay_is_same_output(options->write, "-") ||
+			      replay_is_same_output(options->decisions, "-");
 
 	return is_taken ? stderr : stdout;
 }
@@ -397,6 +404,7 @@ report(struct run *run, double seconds)
 		return fail(REPLAY_FAILED, "there is not enough memory for the report");
 	report.moved = replay_flows_moved(run->flows);
 	report.broken = replay_flows_broken(run->flows);
+	report.unwatched = replay_flows_forgotten(run->flows);
 
 	ret = run->options->is_json ? replay_report_write_json(&report, to)
 				    : replay_report_write_text(&report, to);

@@ -57,6 +57,13 @@ begin_pass(struct replay_source *source, struct replay_message *message)
 	return replay_capture_open(source->path, &source->capture, message);
 }
 
+/* Time that has come to its end, in the year 2554, stands still. */
+static uint64_t
+add_time(uint64_t a, uint64_t b)
+{
+	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
 static void
 keep_time(struct replay_source *source, struct replay_packet *packet)
 {
@@ -71,9 +78,9 @@ keep_time(struct replay_source *source, struct replay_packet *packet)
 		source->pass_ns = frame->time_ns;
 	}
 	if (frame->has_time)
-		source->since_ns = source->base_ns + (frame->time_ns - source->pass_ns);
+		source->since_ns = add_time(source->base_ns, frame->time_ns - source->pass_ns);
 	packet->since_ns = source->since_ns;
-	packet->time_ns = source->has_begun ? source->first_ns + source->since_ns : 0;
+	packet->time_ns = source->has_begun ? add_time(source->first_ns, source->since_ns) : 0;
 }
 
 int

@@ -30,13 +30,15 @@ struct ctl_apply {
 	size_t n_place_of;
 	bool *is_live; /* by backend id */
 	size_t n_is_live;
+	size_t n_unreached;
 };
 
 /* A snapshot in the making. */
 struct build {
 	const struct cfg_model *model;
-	const struct cfg_port *port;
+	const struct ctl_paths *paths;
 	FILE *messages;
+	size_t n_unreached;
 	struct dp_service_conf *services;
 	struct dp_backend_conf *backends;
 	size_t n_backends;
@@ -209,24 +211,55 @@ tunnel_port(const struct cfg_service *service)
 	return service->forward == CFG_FORWARD_VXLAN ? LB_VXLAN_PORT : LB_GUE_PORT;
 }
 
+static int
+compare_dst(const void *key, const void *item)
+{
+	const struct ctl_path *path = item;
+
+	return memcmp(key, path->dst.bytes, LB_ADDR_BYTES);
+}
+
+/* The way to a backend. Returns the port it goes out by; NULL where there is none. */
+static const struct cfg_port *
+find_path(const struct build *build, const struct lb_addr *dst, struct ctl_path *out)
+{
+	const struct ctl_paths *paths = build->paths;
+	const struct cfg_port *port = paths->port;
+
+	*out = (struct ctl_path){0};
+	if (paths->n_items > 0) {
+		const struct ctl_path *path = bsearch(dst->bytes, paths->items, paths->n_items,
+			sizeof(*path), compare_dst);
+
+		if (path == NULL)
+			return NULL;
+		*out = *path;
+		port = &build->model->dataplane.ports[path->port];
+	}
+	if (port != NULL && port->has_next_hop) {
+		out->mac = port->next_hop;
+		out->is_resolved = true;
+	}
+	return port;
+}
+
 static void
-translate_backend(const struct build *build, const struct cfg_service *service,
+translate_backend(struct build *build, const struct cfg_service *service,
 	const struct cfg_backend *from, struct dp_backend_conf *to)
 {
-	const struct cfg_port *port = build->port;
 	const bool is_l2 = service->forward == CFG_FORWARD_L2;
+	struct ctl_path path;
+	const struct cfg_port *port = find_path(build, &from->address, &path);
 	struct lb_addr src;
 	const bool has_source = find_source(port, &from->address, &src);
 
 	to->is_live = from->state != CFG_DOWN;
 	to->mtu = port != NULL ? port->mtu : 0;
-	if (is_l2 && from->has_mac) {
-		to->has_next_hop = port != NULL;
-		to->next_hop = from->mac;
-	} else if (port != NULL && port->has_next_hop) {
-		to->has_next_hop = is_l2 || has_source;
-		to->next_hop = port->next_hop;
-	}
+	to->port = path.port;
+	to->next_hop = is_l2 && from->has_mac ? from->mac : path.mac;
+	to->has_next_hop = port != NULL && (is_l2 ? from->has_mac || path.is_resolved
+						  : has_source && path.is_resolved);
+	build->n_unreached += !to->has_next_hop;
 	to->encap = (struct lb_encap_conf){
 		.mode = (enum lb_forward_mode)service->forward,
 		.src = src,
@@ -371,15 +404,16 @@ commit(struct ctl_apply *apply, struct build *build, uint32_t *place_of, bool *i
 	apply->n_place_of = ctl_names_count(apply->services);
 	apply->is_live = is_live;
 	apply->n_is_live = ctl_names_count(apply->backends);
+	apply->n_unreached = build->n_unreached;
 	build->tables = NULL;
 	build->numbers = NULL;
 }
 
 int
 ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
-	const struct cfg_port *port, FILE *messages, struct dp_snapshot **out)
+	const struct ctl_paths *paths, FILE *messages, struct dp_snapshot **out)
 {
-	struct build build = {.model = model, .port = port, .messages = messages};
+	struct build build = {.model = model, .paths = paths, .messages = messages};
 	struct dp_snapshot_conf conf = {
 		.hash_seed = model->hash_seed,
 		.has_kernel = model->dataplane.kernel != CFG_KERNEL_NONE,
@@ -483,6 +517,20 @@ ctl_apply_count_slots(const struct ctl_apply *apply, uint32_t *slots, size_t n)
 		free(counts);
 	}
 	return 0;
+}
+
+void
+ctl_apply_read_slots(const struct ctl_apply *apply, size_t service_place, uint32_t *slots)
+{
+	const struct table_state *state = &apply->tables[service_place];
+
+	dp_table_count(state->table, slots, state->n_backends);
+}
+
+size_t
+ctl_apply_n_unreached(const struct ctl_apply *apply)
+{
+	return apply->n_unreached;
 }
 
 struct lb_flow_table_conf

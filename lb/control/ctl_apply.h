@@ -23,6 +23,24 @@ struct ctl_backend_name {
 	const char *name;
 };
 
+/** How a destination is reached. */
+struct ctl_path {
+	struct lb_addr dst;
+	uint16_t port;     /**< place of the port among the model's */
+	bool is_resolved;  /**< mac is known */
+	struct lb_mac mac; /**< of the next hop */
+};
+
+/**
+ * How destinations are reached: each by its item; where there are no items at all, all by one
+ * port with its fixed next hop. A port's fixed next hop comes before an item's.
+ */
+struct ctl_paths {
+	const struct ctl_path *items; /**< ascending by dst, as memcmp() has it */
+	size_t n_items;
+	const struct cfg_port *port; /**< of the model's; NULL: none, and nothing can be sent */
+};
+
 /** @retval -ENOMEM  No memory. */
 int ctl_apply_create(struct ctl_apply **out) lb_must_check;
 
@@ -33,8 +51,7 @@ void ctl_apply_destroy(struct ctl_apply *apply);
  * Build a snapshot of a model.
  *
  * @param model     Checked; read during the call alone.
- * @param port      The port that all backends are reached by, of the model's; NULL: none, and
- *                  nothing can be sent.
+ * @param paths     How backends are reached; read during the call alone.
  * @param messages  Told why, in a sentence, where it fails.
  * @param[out] out  The caller's, to publish; untouched on error. On success the functions
  *                  below speak of it.
@@ -43,7 +60,7 @@ void ctl_apply_destroy(struct ctl_apply *apply);
  * @retval -ENOMEM  No memory.
  */
 int ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
-	const struct cfg_port *port, FILE *messages, struct dp_snapshot **out) lb_must_check;
+	const struct ctl_paths *paths, FILE *messages, struct dp_snapshot **out) lb_must_check;
 
 /** Number of the service that stands at a place in the last snapshot. */
 uint32_t ctl_apply_service(const struct ctl_apply *apply, uint32_t place);
@@ -74,6 +91,12 @@ bool ctl_apply_is_live(const struct ctl_apply *apply, uint32_t id);
  */
 int ctl_apply_count_slots(const struct ctl_apply *apply, uint32_t *slots,
 	size_t n) lb_must_check;
+
+/** Slots of the backends of the service at a place, in the model's order; room for them all. */
+void ctl_apply_read_slots(const struct ctl_apply *apply, size_t service_place, uint32_t *slots);
+
+/** Backends of the last snapshot that nothing can be sent to, for want of a next hop. */
+size_t ctl_apply_n_unreached(const struct ctl_apply *apply);
 
 /** What a model says of the flow tables. */
 struct lb_flow_table_conf ctl_apply_flow_conf(const struct cfg_model *model, uint64_t secret_0,

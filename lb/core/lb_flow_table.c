@@ -9,7 +9,7 @@
 #include "lb_limits.h"
 
 #define WAYS        4u
-#define ENTRIES_MIN (1u << 18)
+#define ENTRIES_MIN (1u << 19)
 #define NS_PER_MS   UINT64_C(1000000)
 #define NS_PER_S    UINT64_C(1000000000)
 
@@ -22,15 +22,19 @@ enum state { FREE, TCP_NEW, TCP, TCP_CLOSING, UDP_NEW, UDP, N_STATES };
  * its top and all that changes below:
  *
  *	tag   63..16  place, its low 48 bits      15..0  pick, bits 15..0
- *	rest  63..48  pick, bits 31..16           47..24 last seen, in ticks
+ *	rest  63..48  pick, bits 31..16           46..24 last seen, in ticks
  *	      23..4   backend id                  3      made by a SYN       2..0 state
+ *
+ * Bit 47 of the first rest word is the bucket's own: flows of it have gone to their second
+ * buckets.
  *
  * The words are arrays inside the line, not pairs: the four tags lie side by side, and a
  * compiler may compare them with one vector instruction.
  */
 #define PICK_SHIFT    48
 #define SEEN_SHIFT    24
-#define SEEN_MASK     UINT32_C(0xffffff)
+#define SEEN_MASK     UINT32_C(0x7fffff)
+#define OVERFLOWED    (UINT64_C(1) << 47)
 #define BACKEND_SHIFT 4
 #define BACKEND_MASK  (LB_BACKEND_IDS_MAX - 1)
 #define BY_SYN        UINT64_C(8)
@@ -38,6 +42,7 @@ enum state { FREE, TCP_NEW, TCP, TCP_CLOSING, UDP_NEW, UDP, N_STATES };
 
 static_assert(1u << LB_FLOW_BACKEND_BITS == LB_BACKEND_IDS_MAX, "a backend id fits its field");
 static_assert(BACKEND_SHIFT + LB_FLOW_BACKEND_BITS == SEEN_SHIFT, "fields must not overlap");
+static_assert((uint64_t)SEEN_MASK << SEEN_SHIFT < OVERFLOWED, "fields must not overlap");
 static_assert(N_STATES <= STATE_MASK + 1, "a state fits its field");
 
 struct bucket {
@@ -54,7 +59,7 @@ struct lb_flow_table {
 	uint32_t *syn_seq; /* one an entry; meaningful where BY_SYN is set */
 	uint32_t timeout_ticks[N_STATES];
 	uint8_t tick_shift;     /* a tick is 2^tick_shift ns */
-	uint8_t n_buckets_log2; /* 16..28 */
+	uint8_t n_buckets_log2; /* 17..28 */
 	uint8_t period_log2;    /* the whole table is swept in 2^period_log2 ticks */
 
 	alignas(LB_CACHE_LINE) uint64_t last_tick; /* of the last expire; does not wrap */
@@ -81,18 +86,28 @@ static_assert(LB_FLOW_DATAGRAM == 0 && LB_FLOW_SEGMENT == 1 && LB_FLOW_SYN == 2 
 		      LB_FLOW_CLOSE == 3,
 	"the columns of next_state");
 
-/* Where a flow is and how its entry looks. */
+/* Where a flow may be and how its entry looks. */
 struct identity {
-	uint32_t bucket;
+	uint32_t bucket; /* the first choice */
+	uint32_t second; /* where it goes when that is full of confirmed flows */
 	uint64_t tag;
 	uint64_t rest; /* the top 16 bits alone */
 };
+
+/* From an entry's one bucket to its other, as its tag says; never 0. */
+static inline uint32_t
+distance_of(const struct lb_flow_table *table, uint64_t tag)
+{
+	return ((uint32_t)(tag >> 16) & ((1u << table->n_buckets_log2) - 1)) | 1;
+}
 
 /*
  * Both halves of the hash go through a multiplication with secret operands, and the halves of
  * the product are folded: the bucket then depends on all 128 bits and on the secret, and
  * neighbouring hashes do not land in neighbouring buckets. The bucket is the top bits of the
- * mixed place, 16 at least, and the tag its low 48: together, all 64 of them.
+ * mixed place, 17 at least, and the tag its low 48: together, all 64 of them. The second
+ * bucket is the first and a distance that the tag says, which is never 0: whichever of the two
+ * an entry lies in, that bucket and the tag tell the first.
  */
 static inline struct identity
 identify(const struct lb_flow_table *table, const struct lb_flow_hash *hash)
@@ -104,6 +119,8 @@ identify(const struct lb_flow_table *table, const struct lb_flow_hash *hash)
 
 	return (struct identity){
 		.bucket = (uint32_t)(place >> (64 - table->n_buckets_log2)),
+		.second = (uint32_t)(place >> (64 - table->n_buckets_log2)) ^
+			  distance_of(table, place << 16),
 		.tag = place << 16 | (hash->pick & 0xffff),
 		.rest = (hash->pick >> 16 & 0xffff) << PICK_SHIFT,
 	};
@@ -219,9 +236,9 @@ set_timeouts(struct lb_flow_table *table, const struct lb_flow_table_conf *conf)
 		if (conf->timeout_ns[i] > longest_ns)
 			longest_ns = conf->timeout_ns[i];
 
-	/* 2^21 to 2^22 ticks, or fewer where a tick is as short as a nanosecond already. */
+	/* 2^20 to 2^21 ticks, or fewer where a tick is as short as a nanosecond already. */
 	table->tick_shift =
-		log2_floor(longest_ns) > 21 ? (uint8_t)(log2_floor(longest_ns) - 21) : 0;
+		log2_floor(longest_ns) > 20 ? (uint8_t)(log2_floor(longest_ns) - 20) : 0;
 	round_up = (UINT64_C(1) << table->tick_shift) - 1;
 	table->longest_ticks = (uint32_t)((longest_ns + round_up) >> table->tick_shift);
 	table->period_log2 = log2_floor(table->longest_ticks);
@@ -264,22 +281,40 @@ lb_flow_prefetch(const struct lb_flow_table *table, const struct lb_flow_hash *h
 	__builtin_prefetch(&table->buckets[identify(table, hash).bucket]);
 }
 
+/* A live entry of the flow in one bucket. */
+static inline uint32_t
+find_in(const struct lb_flow_table *table, const struct identity *flow, uint32_t bucket_index,
+	uint32_t tick)
+{
+	const struct bucket *bucket = &table->buckets[bucket_index];
+	const uint32_t ways = match_ways(bucket, flow);
+	uint32_t way;
+
+	if (ways == 0)
+		return LB_FLOW_NONE;
+	way = (uint32_t)__builtin_ctz(ways);
+	if (is_timed_out(table, bucket->rest[way], tick))
+		return LB_FLOW_NONE;
+	return bucket_index * WAYS + way;
+}
+
+static inline bool
+has_overflowed(const struct lb_flow_table *table, uint32_t bucket_index)
+{
+	return (table->buckets[bucket_index].rest[0] & OVERFLOWED) != 0;
+}
+
 uint32_t
 lb_flow_find(const struct lb_flow_table *table, const struct lb_flow_hash *hash,
 	uint64_t now_ns)
 {
 	const struct identity flow = identify(table, hash);
-	const struct bucket *bucket = &table->buckets[flow.bucket];
-	const uint32_t ways = match_ways(bucket, &flow);
-	uint32_t way;
+	const uint32_t tick = tick_of(table, now_ns);
+	const uint32_t ref = find_in(table, &flow, flow.bucket, tick);
 
-	if (ways == 0)
-		return LB_FLOW_NONE;
-
-	way = (uint32_t)__builtin_ctz(ways);
-	if (is_timed_out(table, bucket->rest[way], tick_of(table, now_ns)))
-		return LB_FLOW_NONE;
-	return flow.bucket * WAYS + way;
+	if (likely(ref != LB_FLOW_NONE || !has_overflowed(table, flow.bucket)))
+		return ref;
+	return find_in(table, &flow, flow.second, tick);
 }
 
 uint32_t
@@ -317,8 +352,8 @@ lb_flow_restart(struct lb_flow_table *table, uint32_t ref, uint32_t backend, uin
 	uint64_t now_ns)
 {
 	uint64_t *rest = rest_of(table, ref);
-	const uint64_t identity = (*rest >> PICK_SHIFT) << PICK_SHIFT;
-	const uint64_t fresh = with_backend(identity | BY_SYN | TCP_NEW, backend);
+	const uint64_t kept = *rest & (UINT64_MAX << PICK_SHIFT | OVERFLOWED);
+	const uint64_t fresh = with_backend(kept | BY_SYN | TCP_NEW, backend);
 
 	*rest = with_seen(fresh, tick_of(table, now_ns));
 	table->syn_seq[ref] = tcp_seq;
@@ -339,20 +374,13 @@ readiness(const struct lb_flow_table *table, uint64_t rest, uint32_t tick)
 	return 0;
 }
 
-/*
- * The way for a new flow, or WAYS. An entry of its own, timed out, comes before all others:
- * else the flow would be in the bucket twice, and a lookup could meet the dead one.
- */
+/* The place in a bucket that gives way most readily, or LB_FLOW_NONE. */
 static uint32_t
-choose_way(const struct lb_flow_table *table, const struct identity *flow, uint32_t tick)
+find_room(const struct lb_flow_table *table, uint32_t bucket_index, uint32_t tick)
 {
-	const struct bucket *bucket = &table->buckets[flow->bucket];
-	const uint32_t ways = match_ways(bucket, flow);
+	const struct bucket *bucket = &table->buckets[bucket_index];
 	uint32_t best = WAYS;
 	uint32_t most = 0;
-
-	if (ways != 0)
-		return (uint32_t)__builtin_ctz(ways);
 
 	for (uint32_t way = 0; way < WAYS; way++) {
 		const uint32_t ready = readiness(table, bucket->rest[way], tick);
@@ -362,7 +390,81 @@ choose_way(const struct lb_flow_table *table, const struct identity *flow, uint3
 			most = ready;
 		}
 	}
-	return best;
+	return best == WAYS ? LB_FLOW_NONE : bucket_index * WAYS + best;
+}
+
+/*
+ * The place in a bucket for a new flow. An entry of its own, timed out, comes before all
+ * others: else the flow would be in the bucket twice, and a lookup could meet the dead one.
+ */
+static uint32_t
+choose_place(const struct lb_flow_table *table, const struct identity *flow,
+	uint32_t bucket_index, uint32_t tick)
+{
+	const uint32_t ways = match_ways(&table->buckets[bucket_index], flow);
+
+	if (ways != 0)
+		return bucket_index * WAYS + (uint32_t)__builtin_ctz(ways);
+	return find_room(table, bucket_index, tick);
+}
+
+/* Make a place free, and account for who was there. */
+static void
+vacate(struct lb_flow_table *table, uint32_t ref, uint32_t tick)
+{
+	uint64_t *rest = rest_of(table, ref);
+
+	if (state_of(*rest) == FREE)
+		return;
+	if (is_timed_out(table, *rest, tick))
+		table->stats.expired++;
+	else
+		table->stats.evicted++;
+	table->stats.live--;
+	*rest &= OVERFLOWED;
+}
+
+/* Move an entry to the other of its two buckets, if that has room. */
+static bool
+move_away(struct lb_flow_table *table, uint32_t from, uint32_t tick)
+{
+	struct bucket *bucket = &table->buckets[from / WAYS];
+	const uint64_t tag = bucket->tag[from % WAYS];
+	uint64_t *rest = rest_of(table, from);
+	const uint32_t to = find_room(table, from / WAYS ^ distance_of(table, tag), tick);
+
+	if (to == LB_FLOW_NONE)
+		return false;
+	vacate(table, to, tick);
+	table->buckets[to / WAYS].tag[to % WAYS] = tag;
+	*rest_of(table, to) |= *rest & ~OVERFLOWED;
+	table->syn_seq[to] = table->syn_seq[from];
+	*rest &= OVERFLOWED;
+	/* It was its first bucket, or else the mark costs a look in vain now and then. */
+	bucket->rest[0] |= OVERFLOWED;
+	return true;
+}
+
+/*
+ * The place for a new flow: in its first bucket; where that is full of confirmed flows, in its
+ * second; where both are, in the first after one of its flows has moved to its own other one.
+ */
+static uint32_t
+choose_bucket(struct lb_flow_table *table, const struct identity *flow, uint32_t tick)
+{
+	uint32_t ref = choose_place(table, flow, flow->bucket, tick);
+
+	if (likely(ref != LB_FLOW_NONE))
+		return ref;
+	ref = choose_place(table, flow, flow->second, tick);
+	if (ref != LB_FLOW_NONE) {
+		table->buckets[flow->bucket].rest[0] |= OVERFLOWED;
+		return ref;
+	}
+	for (uint32_t way = 0; way < WAYS; way++)
+		if (move_away(table, flow->bucket * WAYS + way, tick))
+			return flow->bucket * WAYS + way;
+	return LB_FLOW_NONE;
 }
 
 uint32_t
@@ -371,29 +473,22 @@ lb_flow_insert(struct lb_flow_table *table, const struct lb_flow_hash *hash, uin
 {
 	const struct identity flow = identify(table, hash);
 	const uint32_t tick = tick_of(table, now_ns);
-	const uint32_t way = choose_way(table, &flow, tick);
-	const uint32_t ref = flow.bucket * WAYS + way;
-	struct bucket *bucket = &table->buckets[flow.bucket];
+	const uint32_t ref = choose_bucket(table, &flow, tick);
 	uint64_t rest = with_seen(with_backend(flow.rest, backend), tick);
 
-	if (way == WAYS) {
+	if (ref == LB_FLOW_NONE) {
 		table->stats.refused++;
 		return LB_FLOW_NONE;
 	}
-	if (state_of(bucket->rest[way]) == FREE)
-		table->stats.live++;
-	else if (is_timed_out(table, bucket->rest[way], tick))
-		table->stats.expired++;
-	else
-		table->stats.evicted++;
-
+	vacate(table, ref, tick);
 	rest |= event == LB_FLOW_DATAGRAM ? UDP_NEW : TCP_NEW;
 	if (event == LB_FLOW_SYN) {
 		rest |= BY_SYN;
 		table->syn_seq[ref] = tcp_seq;
 	}
-	bucket->tag[way] = flow.tag;
-	bucket->rest[way] = rest;
+	table->buckets[ref / WAYS].tag[ref % WAYS] = flow.tag;
+	*rest_of(table, ref) |= rest; /* it is free: nothing but the bucket's mark is there */
+	table->stats.live++;
 	table->stats.inserted++;
 	return ref;
 }
@@ -405,7 +500,7 @@ sweep_bucket(struct lb_flow_table *table, struct bucket *bucket, uint32_t tick)
 		if (state_of(bucket->rest[way]) == FREE ||
 			!is_timed_out(table, bucket->rest[way], tick))
 			continue;
-		bucket->rest[way] = 0;
+		bucket->rest[way] &= OVERFLOWED;
 		table->stats.expired++;
 		table->stats.live--;
 	}
@@ -424,11 +519,11 @@ free_all(struct lb_flow_table *table)
 }
 
 /*
- * Why no entry comes back to life when 24 bits of ticks wrap. Let L be the longest timeout,
- * 2^22 ticks at most. Between two calls pass L ticks at most, or free_all() ends it. Each
+ * Why no entry comes back to life when 23 bits of ticks wrap. Let L be the longest timeout,
+ * 2^21 ticks at most. Between two calls pass L ticks at most, or free_all() ends it. Each
  * bucket comes up once in 2^period_log2 <= L ticks, late by the time to the next call: two
  * visits are 2 L ticks apart at most. An entry that a visit found alive was then at most L
- * old, so it is at most 3 L <= 3 * 2^22 when the next one frees it: short of 2^24, the first
+ * old, so it is at most 3 L <= 3 * 2^21 when the next one frees it: short of 2^23, the first
  * age that would look young again.
  */
 void
@@ -449,7 +544,7 @@ lb_flow_table_expire(struct lb_flow_table *table, uint64_t now_ns)
 		return;
 	}
 
-	/* At most 2^22 ticks of 2^28 buckets: far from 64 bits. */
+	/* At most 2^21 ticks of 2^28 buckets: far from 64 bits. */
 	due = (elapsed << table->n_buckets_log2) + table->sweep_rest;
 	table->sweep_rest = due & ((UINT64_C(1) << table->period_log2) - 1);
 	due >>= table->period_log2;

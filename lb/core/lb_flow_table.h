@@ -7,25 +7,30 @@
  * Flow table: flow -> backend id. Bounded, for one core, time passed in.
  *
  * Set-associative: a bucket of four entries is one cache line, and a lookup touches that
- * line only, for IPv4 and IPv6 alike. Beside the lines lies one 32-bit word an entry, the
- * sequence number of the SYN that made it, read and written by SYNs alone: 20 bytes a flow.
+ * line only, for IPv4 and IPv6 alike; unless the bucket was once full of confirmed flows, and
+ * the flow is not in it: then a second bucket may have it, and is looked at too. Without second
+ * buckets one confirmed flow in 27 would find no room in a half-full table; with them it is
+ * none, and in a full one about one in 18. Beside the lines lies one 32-bit word an entry,
+ * the sequence number of the SYN that made it, read and written by SYNs alone: 20 bytes a flow.
  *
- * Identity is 96 bits of the flow's 128-bit hash: 80 are stored, and the bucket, one of 2^16
- * at least, stands for the other 16. With 2^20 flows in the table, a new flow is taken for
- * one of them with probability 2^20 / 2^96 = 2^-76: at ten million new flows a second, once in
- * 2^76 / 10^7 s, which is 239 million years.
+ * Identity is 96 bits of the flow's 128-bit hash: 80 are stored, and the bucket, one of 2^17
+ * at least, stands for 17, of which one goes since it may be either of two. With 2^20 flows in
+ * the table, a new flow is taken for one of them with probability 2^20 / 2^96 = 2^-76: at ten
+ * million new flows a second, once in 2^76 / 10^7 s, which is 239 million years.
  *
  * The bucket is chosen by the hash mixed with a secret, so that nobody outside can aim
  * many flows at one bucket.
  *
  * An entry is unconfirmed until a second packet of its flow arrives; the repetition of its
  * SYN does not count. A new flow takes, in this order: a free entry, one that timed out, the
- * oldest unconfirmed one. A bucket full of confirmed flows takes no new flow: a flood evicts
- * itself, and the flow that found no room goes where the table says.
+ * oldest unconfirmed one; in its bucket, and where that is full of confirmed flows, in its
+ * second one; at last one of the bucket's flows moves to its own second one. Where none of this
+ * finds room the flow is not remembered, and goes where the table says: a flood evicts itself,
+ * and no confirmed flow.
  *
- * Times are nanoseconds of any clock that never goes back. They are held as 24-bit ticks,
+ * Times are nanoseconds of any clock that never goes back. They are held as 23-bit ticks,
  * the tick being the largest power of two nanoseconds of which the longest timeout has at
- * least 2^21 (0.26 ms for 15 minutes), or one nanosecond where none is: a flow is never
+ * least 2^20 (0.52 ms for 15 minutes), or one nanosecond where none is: a flow is never
  * forgotten before its time, and always when two ticks have passed beyond it. What makes ticks
  * wrap safely is lb_flow_table_expire(), called as it says there.
  *
@@ -78,7 +83,7 @@ struct lb_flow_table_stats {
 struct lb_flow_table; /* opaque */
 
 /**
- * Entries a table has that was asked for n_entries: a power of two, 2^18 at least; 0 where
+ * Entries a table has that was asked for n_entries: a power of two, 2^19 at least; 0 where
  * n_entries is 0 or over LB_FLOW_ENTRIES_MAX.
  */
 uint32_t lb_flow_table_entries(uint32_t n_entries);

@@ -15,6 +15,7 @@ enum {
 	IPV6_BYTES = 40,
 	TCP_BYTES = 20,
 	UDP_BYTES = 8,
+	PORTS_BYTES = 4, /* of either, at its beginning */
 	ICMP_BYTES = 8,
 	QUOTED_L4_BYTES = 8, /* all that RFC 792 promises */
 	EXTENSION_BYTES = 8, /* the shortest, whichever it is */
@@ -318,14 +319,24 @@ load_ports(const uint8_t *l4, struct lb_flow_key *key)
 	memcpy(&key->dport_be, l4 + 2, sizeof(key->dport_be));
 }
 
+/* The ports of a header that the capture cut may be there still. */
+static enum lb_verdict
+parse_cut_ports(const struct view *view, struct lb_packet *out, enum lb_verdict verdict)
+{
+	if (verdict != LB_DROP_SNAPLEN || (size_t)out->l4_offset + PORTS_BYTES > view->readable)
+		return verdict;
+	load_ports(view->bytes + out->l4_offset, &out->key);
+	return LB_FORWARD;
+}
+
 static enum lb_verdict
 parse_tcp(const struct view *view, struct lb_packet *out)
 {
 	const uint8_t *l4 = view->bytes + out->l4_offset;
 	const enum lb_verdict verdict = need(view, (size_t)out->l4_offset + TCP_BYTES);
 
-	if (verdict != LB_FORWARD)
-		return verdict;
+	if (unlikely(verdict != LB_FORWARD))
+		return parse_cut_ports(view, out, verdict);
 	load_ports(l4, &out->key);
 	out->tcp_seq = load32(l4 + 4);
 	out->tcp_flags = l4[13];
@@ -337,8 +348,8 @@ parse_udp(const struct view *view, struct lb_packet *out)
 {
 	const enum lb_verdict verdict = need(view, (size_t)out->l4_offset + UDP_BYTES);
 
-	if (verdict != LB_FORWARD)
-		return verdict;
+	if (unlikely(verdict != LB_FORWARD))
+		return parse_cut_ports(view, out, verdict);
 	load_ports(view->bytes + out->l4_offset, &out->key);
 	return LB_FORWARD;
 }
@@ -580,6 +591,9 @@ lb_packet_parse(const uint8_t *frame, size_t n_bytes, size_t wire_bytes, struct 
 
 	*out = (struct lb_packet){0};
 	verdict = parse_ether(&view, out, &ethertype);
+	/* Nothing shows that what was cut so early was meant for a service. */
+	if (unlikely(verdict == LB_DROP_SNAPLEN))
+		return LB_TO_KERNEL;
 	if (unlikely(verdict != LB_FORWARD))
 		return verdict;
 
@@ -590,13 +604,14 @@ lb_packet_parse(const uint8_t *frame, size_t n_bytes, size_t wire_bytes, struct 
 	else
 		return LB_TO_KERNEL;
 
+	if (likely(verdict != LB_DROP_SNAPLEN))
+		return verdict;
+
 	/* Whom it was for is known from the fixed header: only a service's is missed. */
-	if (unlikely(verdict == LB_DROP_SNAPLEN) &&
-		n_bytes >= (size_t)out->ip_offset + (out->is_v6 ? IPV6_BYTES : IPV4_BYTES)) {
-		out->key.dst = out->dst;
-		out->kind = LB_PACKET_CUT_SHORT;
-		out->flags |= LB_PACKET_CUT;
-		return LB_FORWARD;
-	}
-	return verdict;
+	if (n_bytes < (size_t)out->ip_offset + (out->is_v6 ? IPV6_BYTES : IPV4_BYTES))
+		return LB_TO_KERNEL;
+	out->key.dst = out->dst;
+	out->kind = LB_PACKET_CUT_SHORT;
+	out->flags |= LB_PACKET_CUT;
+	return LB_FORWARD;
 }

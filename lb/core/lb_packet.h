@@ -91,8 +91,10 @@ struct lb_packet {
  * @retval LB_DROP_*      The first check that failed, in this order: length for the fixed
  *                        header, version, header length, total length, header checksum,
  *                        TTL, extension headers, L4 header. A byte that was never there is
- *                        LB_DROP_TRUNCATED; one of the fixed IP header that was cut by the
- *                        capture is LB_DROP_SNAPLEN, a later one makes LB_PACKET_CUT_SHORT.
+ *                        LB_DROP_TRUNCATED; one that was cut by the capture makes
+ *                        LB_PACKET_CUT_SHORT, or where that hides whom the packet is for,
+ *                        LB_TO_KERNEL. TCP and UDP cut after their ports are LB_PACKET_FLOW,
+ *                        with LB_PACKET_CUT.
  *
  * A total length beyond the frame is LB_DROP_TRUNCATED unless the capture cut it.
  * An IP payload shorter than the fixed TCP or UDP header is LB_DROP_TRUNCATED; of a first

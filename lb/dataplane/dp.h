@@ -143,6 +143,8 @@ struct dp; /* opaque */
 struct dp_conf {
 	unsigned int n_workers;          /**< 1..128 */
 	struct lb_flow_table_conf flows; /**< of each worker */
+	uint64_t flow_seed; /**< flows are known by their hash under it, for good; the first
+				 hash_seed will do, and spares a second hash */
 };
 
 /** A port as the configuration has it. */
@@ -160,6 +162,7 @@ struct dp_port_info {
 	const char *driver; /**< the device's driver, "net_af_packet" */
 	const char *
 		kernel_if; /**< the kernel's interface beside it: twin, or iface=; NULL: none */
+	bool has_twin;     /**< kernel_if is ours to set up */
 	uint16_t n_rx_queues;
 	uint16_t n_tx_queues;
 };
@@ -219,6 +222,12 @@ void dp_destroy(struct dp *dp);
  * The plane owns next from now on. No worker's burst may be running on the calling thread.
  */
 void dp_publish(struct dp *dp, struct dp_snapshot *next);
+
+/** Nanoseconds of the clock that the workers go by, which never goes back. */
+uint64_t dp_now_ns(void);
+
+/** Draw the flow tables' secret from the kernel. @retval -errno  It has none to give. */
+int dp_draw_secret(uint64_t secret[static 2]) lb_must_check;
 
 /**
  * Open the ports that dp_start() was told of, a receive queue for each worker where the device

@@ -9,6 +9,7 @@
 /* One burst between the stages. */
 struct stages {
 	struct lb_flow_table *flows;
+	uint64_t flow_seed;
 	const struct dp_snapshot *snapshot;
 	struct dp_burst *burst;
 	struct lb_packet packets[DP_BURST_MAX];
@@ -119,11 +120,12 @@ hash_stage(struct stages *s)
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
 		service = &snapshot->services[d->service];
-		d->hash = lb_hash_flow(key, snapshot->hash_seed);
+		d->hash = lb_hash_flow(key, s->flow_seed);
 		lb_flow_prefetch(s->flows, &d->hash);
 
 		s->picks[i] = d->hash.pick;
-		if (service->affinity != LB_AFFINITY_5_TUPLE)
+		if (unlikely(service->affinity != LB_AFFINITY_5_TUPLE ||
+			     snapshot->hash_seed != s->flow_seed))
 			s->picks[i] = lb_hash_pick(key, (enum lb_affinity)service->affinity,
 				snapshot->hash_seed);
 		if (likely(service->picker != NULL))
@@ -283,14 +285,15 @@ encap_stage(struct stages *s)
 }
 
 void
-dp_forward_burst(struct lb_flow_table *flows, const struct dp_snapshot *snapshot,
-	struct dp_burst *burst)
+dp_forward_burst(struct lb_flow_table *flows, uint64_t flow_seed,
+	const struct dp_snapshot *snapshot, struct dp_burst *burst)
 {
 	struct stages s;
 
 	if (burst->n == 0)
 		return;
 	s.flows = flows;
+	s.flow_seed = flow_seed;
 	s.snapshot = snapshot;
 	s.burst = burst;
 

@@ -13,9 +13,12 @@
 /**
  * Decide on each packet of a burst, and give the forwarded ones their outer headers.
  *
+ * Flows are known by their hash under flow_seed, whatever the snapshot's seed: another seed
+ * gives other slots, and takes no flow from its backend.
+ *
  * Every packet gets exactly one verdict. Never blocks, allocates or logs.
  */
-void dp_forward_burst(struct lb_flow_table *flows, const struct dp_snapshot *snapshot,
-	struct dp_burst *burst);
+void dp_forward_burst(struct lb_flow_table *flows, uint64_t flow_seed,
+	const struct dp_snapshot *snapshot, struct dp_burst *burst);
 
 #endif

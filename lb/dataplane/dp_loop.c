@@ -31,15 +31,6 @@ struct loop {
 	struct outbox out[DP_PORTS_MAX];
 };
 
-static uint64_t
-clock_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Send by this worker's own queue, or by the ring to the one that has a queue. */
 static uint16_t
 send_frames(const struct dp_nic *nic, unsigned int worker, struct rte_mbuf *pkts[], uint16_t n)
@@ -250,7 +241,7 @@ dp_loop_run(struct dp_lcore *lcore)
 	dp_worker_online(lcore->worker);
 	/* Relaxed: it carries nothing but itself. */
 	while (!atomic_load_explicit(&lcore->is_over, memory_order_relaxed)) {
-		loop->now_ns = clock_ns();
+		loop->now_ns = dp_now_ns();
 		n_idle = turn(loop) > 0 ? 0 : n_idle + 1;
 		dp_worker_quiescent(lcore->worker, loop->now_ns);
 		if (n_idle > IDLE_POLLS && lcore->is_adaptive)

@@ -13,8 +13,8 @@ static int
 create_workers(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
 {
 	for (unsigned int i = 0; i < conf->n_workers; i++) {
-		const int ret = dp_worker_create(&conf->flows, now_ns, i, dp->qsbr,
-			&dp->current, &dp->workers[i]);
+		const int ret = dp_worker_create(conf, now_ns, i, dp->qsbr, &dp->current,
+			&dp->workers[i]);
 
 		if (ret != 0)
 			return ret;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #include <rte_errno.h>
 #include <rte_launch.h>
@@ -9,6 +11,23 @@
 #include "dp_loop.h"
 
 #define INBOX_SIZE 2048u
+
+uint64_t
+dp_now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int
+dp_draw_secret(uint64_t secret[static 2])
+{
+	const size_t n = 2 * sizeof(secret[0]);
+
+	return getrandom(secret, n, 0) == (ssize_t)n ? 0 : -errno;
+}
 
 int
 dp_open_ports(struct dp *dp, const struct dp_port_conf ports[], size_t n_ports, FILE *messages)
@@ -39,6 +58,7 @@ dp_port_read(const struct dp *dp, size_t port, struct dp_port_info *out)
 		.mac = from->mac,
 		.driver = from->driver,
 		.kernel_if = from->kernel_if[0] != '\0' ? from->kernel_if : NULL,
+		.has_twin = from->has_twin,
 		.n_rx_queues = from->nic.n_rx,
 		.n_tx_queues = from->nic.n_tx,
 	};

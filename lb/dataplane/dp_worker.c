@@ -10,10 +10,10 @@
 #define BACKENDS_BYTES (LB_BACKEND_IDS_MAX * sizeof(struct dp_backend_counts))
 
 int
-dp_worker_create(const struct lb_flow_table_conf *conf, uint64_t now_ns, unsigned int index,
+dp_worker_create(const struct dp_conf *conf, uint64_t now_ns, unsigned int index,
 	struct rte_rcu_qsbr *qsbr, const dp_snapshot_ref *current, struct dp_worker **out)
 {
-	const size_t flows_bytes = lb_flow_table_bytes(conf->n_entries);
+	const size_t flows_bytes = lb_flow_table_bytes(conf->flows.n_entries);
 	struct dp_worker *worker;
 	int ret;
 
@@ -30,7 +30,7 @@ dp_worker_create(const struct lb_flow_table_conf *conf, uint64_t now_ns, unsigne
 		ret = -ENOMEM;
 		goto free_worker;
 	}
-	ret = lb_flow_table_init(worker->flows_mem, conf, now_ns, &worker->flows);
+	ret = lb_flow_table_init(worker->flows_mem, &conf->flows, now_ns, &worker->flows);
 	if (ret != 0)
 		goto free_flows;
 
@@ -46,6 +46,7 @@ dp_worker_create(const struct lb_flow_table_conf *conf, uint64_t now_ns, unsigne
 	}
 	worker->qsbr = qsbr;
 	worker->index = index;
+	worker->flow_seed = conf->flow_seed;
 	worker->current = current;
 
 	*out = worker;
@@ -91,7 +92,7 @@ dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 	const struct dp_snapshot *snapshot =
 		atomic_load_explicit(worker->current, memory_order_acquire);
 
-	dp_forward_burst(worker->flows, snapshot, burst);
+	dp_forward_burst(worker->flows, worker->flow_seed, snapshot, burst);
 
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];

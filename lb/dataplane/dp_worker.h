@@ -40,6 +40,7 @@ struct dp_worker {
 	alignas(LB_CACHE_LINE) struct lb_flow_table *flows;
 	const dp_snapshot_ref *current; /**< the plane's */
 	struct rte_rcu_qsbr *qsbr;
+	uint64_t flow_seed; /**< of the hashes that flows are known by */
 	unsigned int index; /**< its thread id in qsbr */
 	void *flows_mem;
 	size_t flows_bytes;
@@ -70,7 +71,7 @@ dp_count(uint64_t *counter, uint64_t n)
  * @retval -ENOMEM  No memory.
  * @retval -ENOSPC  qsbr has no thread of that index.
  */
-int dp_worker_create(const struct lb_flow_table_conf *conf, uint64_t now_ns, unsigned int index,
+int dp_worker_create(const struct dp_conf *conf, uint64_t now_ns, unsigned int index,
 	struct rte_rcu_qsbr *qsbr, const dp_snapshot_ref *current,
 	struct dp_worker **out) lb_must_check;
 

@@ -48,9 +48,10 @@ close_fixture(struct fixture *f)
 static struct dp_snapshot *
 build(struct fixture *f, const struct cfg_port *port)
 {
+	const struct ctl_paths paths = {.port = port};
 	struct dp_snapshot *snapshot;
 
-	assert_int_equal(ctl_apply_build(f->apply, &f->model, port, stderr, &snapshot), 0);
+	assert_int_equal(ctl_apply_build(f->apply, &f->model, &paths, stderr, &snapshot), 0);
 	return snapshot;
 }
 
@@ -113,6 +114,39 @@ test_a_port_says_how_a_backend_is_reached(void **state)
 }
 
 static void
+test_a_backend_leaves_by_the_port_of_its_path(void **state)
+{
+	static const struct lb_mac fixed = {{0x02, 0, 0, 0, 0, 0xfe}};
+	struct ctl_path items[] = {
+		{.port = 1, .is_resolved = true, .mac = {{0x02, 0, 0, 0, 0, 0x21}}},
+		{.port = 0, .is_resolved = false},
+	};
+	const struct ctl_paths paths = {.items = items, .n_items = 2};
+	struct fixture f;
+	struct dp_snapshot *snapshot;
+
+	(void)state;
+	open_fixture(&f);
+	assert_int_equal(lb_addr_parse("10.0.0.1", &items[0].dst), 0);
+	assert_int_equal(lb_addr_parse("10.0.0.2", &items[1].dst), 0);
+	assert_int_equal(ctl_apply_build(f.apply, &f.model, &paths, stderr, &snapshot), 0);
+
+	/* The port has no address of the tunnel's family; l2 needs none. */
+	assert_int_equal(snapshot->backends[0].port, 1);
+	assert_false(snapshot->backends[0].has_next_hop);
+	assert_true(snapshot->backends[3].has_next_hop);
+	/* A port's fixed next hop needs no neighbour. */
+	assert_int_equal(snapshot->backends[1].port, 0);
+	assert_true(snapshot->backends[1].has_next_hop);
+	assert_memory_equal(&snapshot->backends[1].next_hop, &fixed, sizeof(fixed));
+	/* No path at all. */
+	assert_false(snapshot->backends[2].has_next_hop);
+	assert_int_equal(ctl_apply_n_unreached(f.apply), 2);
+	dp_snapshot_destroy(snapshot);
+	close_fixture(&f);
+}
+
+static void
 test_an_unchanged_service_keeps_its_table(void **state)
 {
 	struct fixture f;
@@ -165,6 +199,7 @@ test_a_name_keeps_its_id(void **state)
 static void
 test_a_failure_changes_nothing(void **state)
 {
+	const struct ctl_paths nowhere = {0};
 	char *text = NULL;
 	size_t n = 0;
 	FILE *messages = open_memstream(&text, &n);
@@ -184,7 +219,8 @@ test_a_failure_changes_nothing(void **state)
 		backend.address = f.model.services[0].backends[0].address;
 		assert_int_equal(cfg_add_backend(&f.model.services[0], &backend), 0);
 	}
-	assert_int_equal(ctl_apply_build(f.apply, &f.model, NULL, messages, &snapshot), -E2BIG);
+	assert_int_equal(ctl_apply_build(f.apply, &f.model, &nowhere, messages, &snapshot),
+		-E2BIG);
 	assert_null(snapshot);
 	assert_int_equal(fclose(messages), 0);
 	EXPECT(strstr(text, "service 'web'") != NULL, "said: %s", text);
@@ -238,6 +274,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_states_say_who_is_picked_and_who_is_kept),
 		cmocka_unit_test(test_a_port_says_how_a_backend_is_reached),
+		cmocka_unit_test(test_a_backend_leaves_by_the_port_of_its_path),
 		cmocka_unit_test(test_an_unchanged_service_keeps_its_table),
 		cmocka_unit_test(test_a_name_keeps_its_id),
 		cmocka_unit_test(test_a_failure_changes_nothing),

@@ -55,10 +55,11 @@ start(void **state)
 static void
 publish(struct plane *plane)
 {
+	const struct ctl_paths paths = {.port = &plane->model.dataplane.ports[0]};
 	struct dp_snapshot *snapshot;
 
-	assert_int_equal(ctl_apply_build(plane->apply, &plane->model,
-				 &plane->model.dataplane.ports[0], stderr, &snapshot),
+	assert_int_equal(ctl_apply_build(plane->apply, &plane->model, &paths, stderr,
+				 &snapshot),
 		0);
 	dp_publish(plane->dp, snapshot);
 }

@@ -90,8 +90,13 @@ read_snapshots(void *argument)
 			atomic_load_explicit(&reader->dp->current, memory_order_acquire);
 		const uint32_t id = snapshot->services[0].ids[0];
 
-		/* One that is torn, or freed and used again, does not agree with itself. */
+		/* One that is torn, or freed and used again, does not agree with itself. Held
+		 * for as long as it takes to publish some more, if that did not wait for us. */
 		if (snapshot->n_ids != id + 1 || snapshot->backends[id].mtu != 1000 + id)
+			reader->n_wrong++;
+		if (reader->n_bursts % 16 == 0)
+			(void)usleep(50);
+		if (snapshot->n_ids != id + 1 || snapshot->services[0].ids[0] != id)
 			reader->n_wrong++;
 		reader->n_bursts++;
 		rte_rcu_qsbr_quiescent(worker->qsbr, worker->index);

@@ -100,7 +100,8 @@ def judge(packet):
     raise AssertionError("no verdict")
 
 
-def judge_frame(view):
+def read_ether(view):
+    """Where the IP packet begins, and what EtherType says it is one."""
     view.load(0, 14)
     at = 14
     for _ in range(2):
@@ -110,6 +111,15 @@ def judge_frame(view):
     ethertype = view.number(at - 2)
     if ethertype in (0x8100, 0x88A8, 0x9100):
         raise Verdict("vlan_depth")
+    return at, ethertype
+
+
+def judge_frame(view):
+    try:
+        at, ethertype = read_ether(view)
+    except Verdict as verdict:
+        # Nothing shows that what was cut so early was meant for a service.
+        raise Verdict("kernel" if verdict.args[0] == "snaplen" else verdict.args[0]) from None
     if ethertype not in (0x0800, 0x86DD):
         raise Verdict("kernel")
     is_v4 = ethertype == 0x0800
@@ -119,8 +129,8 @@ def judge_frame(view):
         (judge_ipv4 if is_v4 else judge_ipv6)(view, at)
     except Verdict as verdict:
         # Whom it was for is known from the fixed header: only a service's bytes are missed.
-        if verdict.args[0] == "snaplen" and len(dst) == place.stop - place.start \
-                and not services_of(ipaddress.ip_address(dst)):
+        if verdict.args[0] == "snaplen" and (len(dst) != place.stop - place.start or
+                                             not services_of(ipaddress.ip_address(dst))):
             raise Verdict("kernel") from None
         raise
 
@@ -191,7 +201,12 @@ def judge_l4(view, at, proto, dst, is_later, is_cut):
         if proto in (wire.TCP, wire.UDP) or is_hidden:
             raise Verdict("fragment_unmatched" if covered else "kernel")
     elif proto in (wire.TCP, wire.UDP):
-        view.load(at, 20 if proto == wire.TCP else 8)
+        try:
+            view.load(at, 20 if proto == wire.TCP else 8)
+        except Verdict as verdict:
+            # The ports may be there still.
+            if verdict.args[0] != "snaplen":
+                raise
         choose(dst, proto, view.number(at + 2), is_cut)
     elif is_icmp:
         judge_icmp(view, at, dst, is_cut)

@@ -243,7 +243,7 @@ test_json_has_the_names_of_the_interface_in_order(void **state)
 		"\"state\":\"removed\"}]},"
 		"{\"name\":\"dns\",\"packets\":0,\"bytes\":0,\"flows\":0,"
 		"\"table\":{\"algorithm\":\"ring\",\"size\":7},\"backends\":[]}],"
-		"\"flows\":{\"total\":30,\"moved\":3,\"broken\":0},"
+		"\"flows\":{\"total\":30,\"moved\":3,\"broken\":0},\"audit\":{\"unwatched\":0},"
 		"\"phases\":[{\"title\":\"start\",\"first_packet\":1,\"services\":["
 		"{\"name\":\"web\",\"backends\":[{\"name\":\"web-1\",\"packets\":100,"
 		"\"slots\":32768},{\"name\":\"w\xc3\xa9"

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_builder.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+struct ctl_builder {
+	struct dp *dp;
+	struct ctl_apply *apply; /* the thread's */
+	pthread_t thread;
+	int fd;
+
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t has_work;
+	bool is_over;
+	bool has_job;
+	struct ctl_job job;
+	bool has_built;
+	struct ctl_built built;
+};
+
+static void
+free_job(struct ctl_job *job)
+{
+	cfg_model_fini(&job->model);
+	free(job->paths);
+}
+
+static void
+free_built(struct ctl_built *built)
+{
+	ctl_view_destroy(built->view);
+	free(built->message);
+}
+
+static uint64_t
+clock_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Build and publish. The view is made before the publish, so that nothing fails after it. */
+static int
+build(struct ctl_builder *builder, const struct ctl_job *job, FILE *messages,
+	struct ctl_view **view)
+{
+	const struct ctl_paths paths = {.items = job->paths, .n_items = job->n_paths};
+	const uint64_t begun_ns = clock_ns();
+	struct dp_snapshot *snapshot;
+	int ret = ctl_apply_build(builder->apply, &job->model, &paths, messages, &snapshot);
+
+	if (ret != 0)
+		return ret;
+	ret = ctl_view_create(builder->apply, &job->model, job->generation, view);
+	if (ret != 0) {
+		(void)fprintf(messages, "there is not enough memory for the configuration\n");
+		dp_snapshot_destroy(snapshot);
+		return ret;
+	}
+	(*view)->build_ns = clock_ns() - begun_ns;
+	(*view)->n_unreached = ctl_apply_n_unreached(builder->apply);
+	dp_publish(builder->dp, snapshot);
+	return 0;
+}
+
+static void
+run_job(struct ctl_builder *builder, struct ctl_job *job)
+{
+	struct ctl_built built = {.generation = job->generation};
+	size_t n_message = 0;
+	FILE *messages = open_memstream(&built.message, &n_message);
+	const uint64_t one = 1;
+
+	if (messages != NULL) {
+		if (build(builder, job, messages, &built.view) != 0)
+			built.view = NULL;
+		(void)fclose(messages);
+	}
+	free_job(job);
+
+	(void)pthread_mutex_lock(&builder->lock);
+	if (builder->has_built) /* nobody has taken the one before; this one says it all */
+		free_built(&builder->built);
+	builder->built = built;
+	builder->has_built = true;
+	(void)pthread_mutex_unlock(&builder->lock);
+	/* Fails only at 2^64 - 1 events that nobody has read. */
+	(void)!write(builder->fd, &one, sizeof(one));
+}
+
+/* It inherited the control thread's one CPU; it may run wherever the process may. */
+static void
+run_anywhere(void)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	for (unsigned int i = 0; i < CPU_SETSIZE; i++)
+		CPU_SET(i, &cpus);
+	(void)pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
+}
+
+static void *
+run(void *argument)
+{
+	struct ctl_builder *builder = argument;
+
+	run_anywhere();
+	(void)pthread_mutex_lock(&builder->lock);
+	for (;;) {
+		struct ctl_job job;
+
+		while (!builder->has_job && !builder->is_over)
+			(void)pthread_cond_wait(&builder->has_work, &builder->lock);
+		if (builder->is_over)
+			break;
+		job = builder->job;
+		builder->has_job = false;
+		(void)pthread_mutex_unlock(&builder->lock);
+		run_job(builder, &job);
+		(void)pthread_mutex_lock(&builder->lock);
+	}
+	(void)pthread_mutex_unlock(&builder->lock);
+	return NULL;
+}
+
+int
+ctl_builder_create(struct dp *dp, struct ctl_builder **out)
+{
+	struct ctl_builder *builder = calloc(1, sizeof(*builder));
+	int ret;
+
+	if (builder == NULL)
+		return -ENOMEM;
+	builder->dp = dp;
+	ret = ctl_apply_create(&builder->apply);
+	if (ret != 0)
+		goto free_builder;
+	builder->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (builder->fd < 0) {
+		ret = -errno;
+		goto destroy_apply;
+	}
+	(void)pthread_mutex_init(&builder->lock, NULL);
+	(void)pthread_cond_init(&builder->has_work, NULL);
+	ret = -pthread_create(&builder->thread, NULL, run, builder);
+	if (ret != 0)
+		goto close_fd;
+	*out = builder;
+	return 0;
+
+close_fd:
+	(void)close(builder->fd);
+destroy_apply:
+	ctl_apply_destroy(builder->apply);
+free_builder:
+	free(builder);
+	return ret;
+}
+
+void
+ctl_builder_destroy(struct ctl_builder *builder)
+{
+	if (builder == NULL)
+		return;
+	(void)pthread_mutex_lock(&builder->lock);
+	builder->is_over = true;
+	(void)pthread_cond_signal(&builder->has_work);
+	(void)pthread_mutex_unlock(&builder->lock);
+	(void)pthread_join(builder->thread, NULL);
+
+	if (builder->has_job)
+		free_job(&builder->job);
+	if (builder->has_built)
+		free_built(&builder->built);
+	(void)pthread_cond_destroy(&builder->has_work);
+	(void)pthread_mutex_destroy(&builder->lock);
+	(void)close(builder->fd);
+	ctl_apply_destroy(builder->apply);
+	free(builder);
+}
+
+void
+ctl_builder_submit(struct ctl_builder *builder, struct ctl_job *job)
+{
+	(void)pthread_mutex_lock(&builder->lock);
+	if (builder->has_job)
+		free_job(&builder->job);
+	builder->job = *job;
+	builder->has_job = true;
+	(void)pthread_cond_signal(&builder->has_work);
+	(void)pthread_mutex_unlock(&builder->lock);
+}
+
+int
+ctl_builder_fd(const struct ctl_builder *builder)
+{
+	return builder->fd;
+}
+
+bool
+ctl_builder_take(struct ctl_builder *builder, struct ctl_built *out)
+{
+	uint64_t n_events;
+	bool has_built;
+
+	(void)!read(builder->fd, &n_events, sizeof(n_events));
+	(void)pthread_mutex_lock(&builder->lock);
+	has_built = builder->has_built;
+	if (has_built)
+		*out = builder->built;
+	builder->has_built = false;
+	(void)pthread_mutex_unlock(&builder->lock);
+	return has_built;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_BUILDER_H
+#define CTL_BUILDER_H
+
+/**
+ * @file
+ * The thread that builds snapshots and publishes them, so that control keeps answering
+ * meanwhile. Tables, snapshots and the names' numbers are this thread's alone.
+ *
+ * Of jobs that wait only the last is built: a burst of changes is one build.
+ *
+ * All functions are the control thread's.
+ */
+
+#include "ctl_view.h"
+
+struct ctl_builder; /* opaque */
+
+/** What is to be put in force. */
+struct ctl_job {
+	struct cfg_model model;
+	uint64_t generation;
+	struct ctl_path *paths; /**< to each address that a backend has; malloc'd */
+	size_t n_paths;
+};
+
+/** What came of the last job that was built. */
+struct ctl_built {
+	uint64_t generation;   /**< of its job */
+	struct ctl_view *view; /**< the caller's; NULL where it failed, and the old one stays */
+	char *message;         /**< why it failed; malloc'd, the caller's */
+};
+
+/**
+ * Start the thread.
+ *
+ * @param dp        Published to by this thread alone, from here on.
+ * @retval -errno   The kernel's reason.
+ */
+int ctl_builder_create(struct dp *dp, struct ctl_builder **out) lb_must_check;
+
+/** Wait for the build that runs, and end the thread. NULL is allowed. */
+void ctl_builder_destroy(struct ctl_builder *builder);
+
+/** Hand a job over, with all that it points to; it takes the place of one that waits. */
+void ctl_builder_submit(struct ctl_builder *builder, struct ctl_job *job);
+
+/** A file that is readable while there is something to take. */
+int ctl_builder_fd(const struct ctl_builder *builder);
+
+/** Take the outcome that waits. @return whether there was one. */
+bool ctl_builder_take(struct ctl_builder *builder, struct ctl_built *out);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "cfg_yaml.h"
+#include "ctl_builder.h"
+#include "ctl_methods.h"
+#include "ctl_netlink.h"
+
+/* A call that is answered when its change is in force. */
+struct waiting {
+	struct ctl_call *call;
+	uint64_t generation;
+	struct waiting *next;
+};
+
+struct ctl_daemon {
+	const char *config_path;
+	struct dp *dp;
+	uint64_t begun_ms;
+	struct ctl_loop *loop;
+	struct ctl_netlink *netlink;
+	struct ctl_builder *builder;
+	struct ctl_rpc *rpc;
+
+	struct cfg_model wanted;
+	uint64_t generation;   /* of wanted */
+	struct ctl_view *view; /* in force */
+	struct waiting *waiting;
+	int if_index[DP_PORTS_MAX]; /* of each port's kernel interface; 0: none */
+};
+
+static int
+compare_addr(const void *a, const void *b)
+{
+	return memcmp(a, b, LB_ADDR_BYTES);
+}
+
+/* The addresses of all backends, ascending, each once. */
+static struct lb_addr *
+list_backends(const struct cfg_model *model, size_t *n)
+{
+	struct lb_addr *addrs;
+	size_t n_all = 0;
+	size_t n_kept = 0;
+
+	for (size_t i = 0; i < model->n_services; i++)
+		n_all += model->services[i].n_backends;
+	addrs = calloc(n_all + 1, sizeof(*addrs));
+	if (addrs == NULL)
+		return NULL;
+	n_all = 0;
+	for (size_t i = 0; i < model->n_services; i++)
+		for (size_t k = 0; k < model->services[i].n_backends; k++)
+			addrs[n_all++] = model->services[i].backends[k].address;
+	qsort(addrs, n_all, sizeof(*addrs), compare_addr);
+	for (size_t i = 0; i < n_all; i++)
+		if (n_kept == 0 || !lb_addr_equal(&addrs[n_kept - 1], &addrs[i]))
+			addrs[n_kept++] = addrs[i];
+	*n = n_kept;
+	return addrs;
+}
+
+/* The first port with a fixed next hop takes what the kernel has no route for. */
+static bool
+find_fixed_port(const struct cfg_model *model, uint16_t *port)
+{
+	for (size_t i = 0; i < model->dataplane.n_ports; i++) {
+		if (!model->dataplane.ports[i].has_next_hop)
+			continue;
+		*port = (uint16_t)i;
+		return true;
+	}
+	return false;
+}
+
+static bool
+find_path(const struct ctl_daemon *daemon, const struct lb_addr *dst, struct ctl_path *out)
+{
+	const size_t n_ports = daemon->wanted.dataplane.n_ports;
+	struct ctl_hop hop;
+
+	*out = (struct ctl_path){.dst = *dst};
+	if (ctl_netlink_find(daemon->netlink, dst, &hop)) {
+		for (size_t i = 0; i < n_ports; i++) {
+			if (daemon->if_index[i] == 0 || daemon->if_index[i] != hop.if_index)
+				continue;
+			out->port = (uint16_t)i;
+			out->is_resolved = hop.is_resolved;
+			out->mac = hop.mac;
+			return true;
+		}
+	}
+	return find_fixed_port(&daemon->wanted, &out->port);
+}
+
+static int
+find_paths(const struct ctl_daemon *daemon, struct ctl_job *job)
+{
+	size_t n_addrs;
+	struct lb_addr *addrs = list_backends(&daemon->wanted, &n_addrs);
+	int ret = -ENOMEM;
+
+	if (addrs == NULL)
+		return -ENOMEM;
+	job->paths = calloc(n_addrs + 1, sizeof(*job->paths));
+	if (job->paths != NULL)
+		ret = ctl_netlink_watch(daemon->netlink, addrs, n_addrs);
+	for (size_t i = 0; i < n_addrs && ret == 0; i++)
+		job->n_paths += find_path(daemon, &addrs[i], &job->paths[job->n_paths]);
+	free(addrs);
+	return ret;
+}
+
+/* Have the builder put what is wanted in force, with the paths as they are now. */
+static int
+submit(struct ctl_daemon *daemon)
+{
+	struct ctl_job job = {.generation = daemon->generation};
+	int ret = cfg_model_copy(&daemon->wanted, &job.model);
+
+	if (ret != 0)
+		return ret;
+	ret = find_paths(daemon, &job);
+	if (ret != 0) {
+		cfg_model_fini(&job.model);
+		free(job.paths);
+		return ret;
+	}
+	ctl_builder_submit(daemon->builder, &job);
+	return 0;
+}
+
+/* Answer the calls of up to a generation: it is in force, or message says why it is not. */
+static void
+answer_waiting(struct ctl_daemon *daemon, uint64_t generation, const char *message)
+{
+	struct waiting **link = &daemon->waiting;
+
+	while (*link != NULL) {
+		struct waiting *waiting = *link;
+
+		if (waiting->generation > generation) {
+			link = &waiting->next;
+			continue;
+		}
+		*link = waiting->next;
+		if (message == NULL)
+			ctl_call_result(waiting->call,
+				json_pack("{s:I}", "generation", (json_int_t)generation));
+		else
+			ctl_call_error(waiting->call, CTL_RPC_REFUSED, "%s", message);
+		free(waiting);
+	}
+}
+
+/* Back to what is in force; also for changes that were made on top of the one that failed. */
+static void
+undo(struct ctl_daemon *daemon, const char *message)
+{
+	struct cfg_model old;
+
+	(void)fprintf(stderr, "shuntd: the change is undone: %s\n", message);
+	if (daemon->view != NULL && cfg_model_copy(&daemon->view->model, &old) == 0) {
+		cfg_model_fini(&daemon->wanted);
+		daemon->wanted = old;
+	}
+	answer_waiting(daemon, UINT64_MAX, message);
+}
+
+static void
+take_built(struct ctl_daemon *daemon)
+{
+	struct ctl_built built;
+
+	if (!ctl_builder_take(daemon->builder, &built))
+		return;
+	if (built.view != NULL) {
+		ctl_view_destroy(daemon->view);
+		daemon->view = built.view;
+		answer_waiting(daemon, built.generation, NULL);
+	} else {
+		undo(daemon,
+			built.message != NULL ? built.message : "there is not enough memory");
+	}
+	free(built.message);
+}
+
+static void
+on_built(void *context, uint32_t events)
+{
+	(void)events;
+	take_built(context);
+}
+
+static void
+on_hops_changed(void *context)
+{
+	struct ctl_daemon *daemon = context;
+
+	/* Unless it worked, the next change of a hop or a neighbour brings us here again. */
+	if (submit(daemon) != 0)
+		(void)fprintf(stderr, "shuntd: there is not enough memory to follow the "
+				      "kernel's next hops\n");
+}
+
+void
+ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_call *call)
+{
+	struct waiting *waiting = calloc(1, sizeof(*waiting));
+
+	if (waiting == NULL) {
+		cfg_model_fini(next);
+		if (call != NULL)
+			ctl_call_error(call, CTL_RPC_INTERNAL_ERROR,
+				"there is not enough memory");
+		return;
+	}
+	cfg_model_fini(&daemon->wanted);
+	daemon->wanted = *next;
+	daemon->generation++;
+	if (call != NULL) {
+		*waiting = (struct waiting){.call = call,
+			.generation = daemon->generation,
+			.next = daemon->waiting};
+		daemon->waiting = waiting;
+	} else {
+		free(waiting);
+	}
+	if (submit(daemon) != 0)
+		undo(daemon, "there is not enough memory");
+}
+
+static bool
+is_same_text(const char *a, const char *b)
+{
+	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool
+check_fixed(const struct cfg_dataplane *old, const struct cfg_dataplane *next, FILE *messages)
+{
+	bool is_same = old->workers == next->workers && old->kernel == next->kernel &&
+		       old->idle == next->idle && old->n_ports == next->n_ports;
+
+	for (size_t i = 0; i < old->n_ports && is_same; i++)
+		is_same = is_same_text(old->ports[i].name, next->ports[i].name) &&
+			  is_same_text(old->ports[i].device, next->ports[i].device);
+	if (!is_same)
+		(void)fprintf(messages,
+			"dataplane: workers, kernel, idle and the ports' names and devices are "
+			"fixed at the start; restart shuntd to change them\n");
+	if (old->flow_entries == next->flow_entries && old->tcp_syn_ns == next->tcp_syn_ns &&
+		old->tcp_ns == next->tcp_ns && old->tcp_closing_ns == next->tcp_closing_ns &&
+		old->udp_ns == next->udp_ns)
+		return is_same;
+	(void)fprintf(messages,
+		"dataplane: flow_entries and flow_timeout are fixed at the start; "
+		"restart shuntd to change them\n");
+	return false;
+}
+
+bool
+ctl_daemon_can_change(const struct ctl_daemon *daemon, const struct cfg_model *next,
+	FILE *messages)
+{
+	const struct cfg_model *old = &daemon->wanted;
+	bool can = check_fixed(&old->dataplane, &next->dataplane, messages);
+
+	if (!is_same_text(old->control_socket, next->control_socket) ||
+		!is_same_text(old->control_metrics, next->control_metrics)) {
+		(void)fprintf(messages, "control: socket and metrics are fixed at the start; "
+					"restart shuntd to change them\n");
+		can = false;
+	}
+	return can;
+}
+
+static void
+reload(struct ctl_daemon *daemon)
+{
+	struct cfg_model next;
+
+	if (cfg_read_file(daemon->config_path, stderr, &next) != 0) {
+		(void)fprintf(stderr, "shuntd: %s is not loaded; what runs goes on\n",
+			daemon->config_path);
+		return;
+	}
+	if (!ctl_daemon_can_change(daemon, &next, stderr)) {
+		cfg_model_fini(&next);
+		return;
+	}
+	ctl_daemon_change(daemon, &next, NULL);
+}
+
+static void
+on_signal(void *context, int signal)
+{
+	struct ctl_daemon *daemon = context;
+
+	if (signal == SIGHUP)
+		reload(daemon);
+	else
+		ctl_loop_stop(daemon->loop);
+}
+
+/* A twin is ours: its MTU, its addresses. An interface that was there is its owner's. */
+static int
+set_up_port(struct ctl_daemon *daemon, size_t i)
+{
+	const struct cfg_port *port = &daemon->wanted.dataplane.ports[i];
+	struct dp_port_info info;
+	int ret;
+
+	dp_port_read(daemon->dp, i, &info);
+	if (info.kernel_if == NULL)
+		return 0;
+	daemon->if_index[i] = (int)if_nametoindex(info.kernel_if);
+	if (!info.has_twin)
+		return 0;
+	ret = ctl_netlink_set_up(daemon->netlink, daemon->if_index[i], port->mtu);
+	for (size_t k = 0; k < port->n_addresses && ret == 0; k++)
+		ret = ctl_netlink_add_address(daemon->netlink, daemon->if_index[i],
+			&port->addresses[k]);
+	if (ret != 0)
+		(void)fprintf(stderr, "shuntd: port '%s': its twin '%s' cannot be set up: %s\n",
+			port->name, info.kernel_if, strerror(-ret));
+	return ret;
+}
+
+/* The first build, for which everybody waits. */
+static int
+put_first_in_force(struct ctl_daemon *daemon)
+{
+	struct pollfd fd = {.fd = ctl_builder_fd(daemon->builder), .events = POLLIN};
+	int ret = submit(daemon);
+
+	if (ret != 0)
+		return ret;
+	while (daemon->view == NULL) {
+		struct ctl_built built;
+
+		if (poll(&fd, 1, -1) < 0 && errno != EINTR)
+			return -errno;
+		if (!ctl_builder_take(daemon->builder, &built))
+			continue;
+		daemon->view = built.view;
+		if (built.view == NULL)
+			(void)fprintf(stderr, "shuntd: %s",
+				built.message != NULL ? built.message : "no memory\n");
+		free(built.message);
+		if (built.view == NULL)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+listen_to_all(struct ctl_daemon *daemon)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+	const char *path = daemon->wanted.control_socket;
+	size_t n_methods;
+	const struct ctl_method *methods = ctl_methods(&n_methods);
+	int ret = ctl_loop_take_signals(daemon->loop, signals, LB_N_ELEMENTS(signals),
+		on_signal, daemon);
+
+	if (ret == 0)
+		ret = ctl_loop_add_fd(daemon->loop, ctl_builder_fd(daemon->builder), EPOLLIN,
+			on_built, daemon);
+	if (ret != 0)
+		return ret;
+	ret = ctl_rpc_open(daemon->loop, path, methods, n_methods, daemon, &daemon->rpc);
+	if (ret == -EADDRINUSE)
+		(void)fprintf(stderr,
+			"shuntd: another shuntd listens at %s; stop it, or give this one its "
+			"own control.socket\n",
+			path);
+	else if (ret != 0)
+		(void)fprintf(stderr,
+			"shuntd: cannot listen at %s: %s; does its folder exist?\n", path,
+			strerror(-ret));
+	return ret;
+}
+
+static int
+start(struct ctl_daemon *daemon)
+{
+	int ret = ctl_loop_create(&daemon->loop);
+
+	if (ret == 0)
+		ret = ctl_netlink_open(daemon->loop, on_hops_changed, daemon, &daemon->netlink);
+	for (size_t i = 0; i < daemon->wanted.dataplane.n_ports && ret == 0; i++)
+		ret = set_up_port(daemon, i);
+	if (ret == 0)
+		ret = listen_to_all(daemon);
+	if (ret == 0)
+		ret = put_first_in_force(daemon);
+	return ret;
+}
+
+int
+ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
+	struct ctl_daemon **out)
+{
+	struct ctl_daemon *daemon = calloc(1, sizeof(*daemon));
+	int ret;
+
+	if (daemon == NULL)
+		return -ENOMEM;
+	daemon->config_path = conf->config_path;
+	daemon->dp = conf->dp;
+	daemon->wanted = *model;
+	cfg_model_init(model);
+	daemon->generation = 1;
+	daemon->begun_ms = ctl_loop_now_ms();
+	/* Before any signal is taken: the builder takes none either way. */
+	ret = ctl_builder_create(conf->dp, &daemon->builder);
+	if (ret == 0)
+		ret = start(daemon);
+	if (ret != 0) {
+		ctl_daemon_destroy(daemon);
+		return ret;
+	}
+	*out = daemon;
+	return 0;
+}
+
+int
+ctl_daemon_run(struct ctl_daemon *daemon)
+{
+	return ctl_loop_run(daemon->loop);
+}
+
+void
+ctl_daemon_destroy(struct ctl_daemon *daemon)
+{
+	if (daemon == NULL)
+		return;
+	answer_waiting(daemon, UINT64_MAX, "shuntd stops");
+	if (daemon->rpc != NULL)
+		ctl_rpc_close(daemon->rpc);
+	ctl_builder_destroy(daemon->builder);
+	ctl_netlink_close(daemon->netlink);
+	ctl_loop_destroy(daemon->loop);
+	ctl_view_destroy(daemon->view);
+	cfg_model_fini(&daemon->wanted);
+	free(daemon);
+}
+
+const struct ctl_view *
+ctl_daemon_view(const struct ctl_daemon *daemon)
+{
+	return daemon->view;
+}
+
+const struct cfg_model *
+ctl_daemon_wanted(const struct ctl_daemon *daemon)
+{
+	return &daemon->wanted;
+}
+
+struct dp *
+ctl_daemon_dp(const struct ctl_daemon *daemon)
+{
+	return daemon->dp;
+}
+
+const char *
+ctl_daemon_config_path(const struct ctl_daemon *daemon)
+{
+	return daemon->config_path;
+}
+
+uint64_t
+ctl_daemon_uptime_ms(const struct ctl_daemon *daemon)
+{
+	return ctl_loop_now_ms() - daemon->begun_ms;
+}
+
+void
+ctl_daemon_read_rpc_stats(const struct ctl_daemon *daemon, struct ctl_rpc_stats *out)
+{
+	ctl_rpc_read_stats(daemon->rpc, out);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_DAEMON_H
+#define CTL_DAEMON_H
+
+/**
+ * @file
+ * The control thread of shuntd: the configuration that is wanted, the one in force, and what
+ * brings the one to the other: commands, signals, the kernel's routes and neighbours.
+ *
+ * A change is made to a copy of what is wanted and checked whole; then the builder puts it in
+ * force. What cannot be put in force is undone, and whoever asked is told why.
+ *
+ * Not thread-safe: the control thread's.
+ */
+
+#include "cfg_model.h"
+#include "ctl_rpc.h"
+#include "ctl_view.h"
+
+struct ctl_daemon; /* opaque */
+
+struct ctl_daemon_conf {
+	const char
+		*config_path; /**< what a reload reads, unless it is told another; not owned */
+	struct dp *dp;        /**< with its ports open, not running yet */
+};
+
+/**
+ * Put the first configuration in force, set the twins up, and listen.
+ *
+ * @param model     Checked; what it holds is taken over, and it is left empty, once the daemon
+ *                  is made.
+ * @param[out] out  Untouched on error.
+ * @retval -errno   Why not; stderr was told.
+ */
+int ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
+	struct ctl_daemon **out) lb_must_check;
+
+/** Answer and follow until SIGTERM or SIGINT; SIGHUP reloads. @retval -errno  The loop's. */
+int ctl_daemon_run(struct ctl_daemon *daemon) lb_must_check;
+
+/** The workers have stopped. NULL is allowed. */
+void ctl_daemon_destroy(struct ctl_daemon *daemon);
+
+/* For the methods of the control protocol. */
+
+/** What is in force; good until the next turn of the loop. */
+const struct ctl_view *ctl_daemon_view(const struct ctl_daemon *daemon);
+
+/** What is wanted: what is in force, and the changes that are being built. */
+const struct cfg_model *ctl_daemon_wanted(const struct ctl_daemon *daemon);
+
+struct dp *ctl_daemon_dp(const struct ctl_daemon *daemon);
+
+const char *ctl_daemon_config_path(const struct ctl_daemon *daemon);
+
+/** Milliseconds since the start. */
+uint64_t ctl_daemon_uptime_ms(const struct ctl_daemon *daemon);
+
+void ctl_daemon_read_rpc_stats(const struct ctl_daemon *daemon, struct ctl_rpc_stats *out);
+
+/**
+ * Want another model.
+ *
+ * @param next  Checked; taken over in any case.
+ * @param call  Answered {"generation": N} when it is in force, or with why it cannot be; NULL:
+ *              nobody waits.
+ */
+void ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next,
+	struct ctl_call *call);
+
+/**
+ * Whether a running daemon can change from what is wanted to next: what is fixed at the start
+ * (ports and their devices, workers, flow tables, the control socket) is the same.
+ *
+ * @param messages  Told each that is not, a line each.
+ */
+bool ctl_daemon_can_change(const struct ctl_daemon *daemon, const struct cfg_model *next,
+	FILE *messages);
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <unistd.h>
+
+#include "ctl_daemon.h"
+#include "ctl_methods_each.h"
+#include "ctl_params.h"
+#include "ctl_proto.h"
+#include "dp.h"
+
+static const char *const no_keys[] = {NULL};
+
+/* A member that could not be made for want of memory fails the whole. */
+static int
+add(json_t *object, const char *key, json_t *value)
+{
+	return json_object_set_new(object, key, value);
+}
+
+static json_t *
+finish(json_t *value, int failed)
+{
+	if (failed == 0)
+		return value;
+	json_decref(value);
+	return NULL;
+}
+
+static json_t *
+make_mac(const struct lb_mac *mac)
+{
+	char text[LB_MAC_TEXT_BYTES];
+
+	return json_string(lb_mac_format(mac, text));
+}
+
+static json_t *
+make_port(const struct ctl_daemon *daemon, const struct cfg_port *port, size_t place)
+{
+	struct dp_port_info info;
+
+	dp_port_read(ctl_daemon_dp(daemon), place, &info);
+	return json_pack("{s:o, s:o, s:s?, s:s?, s:o, s:i, s:i, s:i}", CTL_KEY_NAME,
+		ctl_params_any_text(port->name), CTL_KEY_DEVICE,
+		ctl_params_any_text(port->device), CTL_KEY_DRIVER, info.driver,
+		CTL_KEY_KERNEL_INTERFACE, info.kernel_if, CTL_KEY_MAC, make_mac(&info.mac),
+		CTL_KEY_MTU, (int)port->mtu, CTL_KEY_RX_QUEUES, (int)info.n_rx_queues,
+		CTL_KEY_TX_QUEUES, (int)info.n_tx_queues);
+}
+
+static json_t *
+make_ports(const struct ctl_daemon *daemon, const struct cfg_dataplane *plane)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (size_t i = 0; i < plane->n_ports; i++)
+		failed |= json_array_append_new(list, make_port(daemon, &plane->ports[i], i));
+	return finish(list, failed);
+}
+
+static json_t *
+make_rpc(const struct ctl_daemon *daemon)
+{
+	struct ctl_rpc_stats stats;
+	json_t *object = json_object();
+	int failed = 0;
+
+	ctl_daemon_read_rpc_stats(daemon, &stats);
+	failed |= add(object, CTL_KEY_CLIENTS, ctl_params_number(stats.clients));
+	failed |= add(object, CTL_KEY_ACCEPTED, ctl_params_number(stats.accepted));
+	failed |= add(object, CTL_KEY_REFUSED, ctl_params_number(stats.refused));
+	failed |= add(object, CTL_KEY_REQUESTS, ctl_params_number(stats.requests));
+	failed |= add(object, CTL_KEY_ERRORS, ctl_params_number(stats.errors));
+	failed |= add(object, CTL_KEY_OVERSIZED, ctl_params_number(stats.oversized));
+	failed |= add(object, CTL_KEY_STALLED, ctl_params_number(stats.stalled));
+	return finish(object, failed);
+}
+
+void
+ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
+{
+	const struct ctl_daemon *daemon = context;
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+	const struct cfg_dataplane *plane = &view->model.dataplane;
+	json_t *result;
+	size_t n_backends = 0;
+	int failed = 0;
+
+	if (!ctl_params_check(params, no_keys, call))
+		return;
+	for (size_t i = 0; i < view->model.n_services; i++)
+		n_backends += view->model.services[i].n_backends;
+	result = json_object();
+	failed |= add(result, CTL_KEY_SCHEMA, json_integer(CTL_SCHEMA));
+	failed |= add(result, CTL_KEY_VERSION, json_string(SHUNT_VERSION));
+	failed |= add(result, CTL_KEY_PID, json_integer(getpid()));
+	failed |= add(result, CTL_KEY_UPTIME_SECONDS,
+		json_real((double)ctl_daemon_uptime_ms(daemon) / 1e3));
+	failed |= add(result, CTL_KEY_GENERATION, ctl_params_number(view->generation));
+	failed |= add(result, CTL_KEY_CONFIG,
+		ctl_params_any_text(ctl_daemon_config_path(daemon)));
+	failed |= add(result, CTL_KEY_WORKERS,
+		json_integer(plane->workers != 0 ? plane->workers : dp_workers_auto()));
+	failed |= add(result, CTL_KEY_PORTS, make_ports(daemon, plane));
+	failed |= add(result, CTL_KEY_SERVICES, ctl_params_number(view->model.n_services));
+	failed |= add(result, CTL_KEY_BACKENDS, ctl_params_number(n_backends));
+	failed |= add(result, CTL_KEY_UNREACHED, ctl_params_number(view->n_unreached));
+	failed |= add(result, CTL_KEY_BUILD_SECONDS, json_real((double)view->build_ns / 1e9));
+	failed |= add(result, CTL_KEY_RPC, make_rpc(daemon));
+	ctl_call_result(call, finish(result, failed));
+}
+
+/* A backend's figures, and what they add to its service's. */
+static int
+add_figures(const struct ctl_daemon *daemon, size_t service, size_t backend, json_t *object,
+	struct dp_backend_counts *total)
+{
+	const struct ctl_view_service *view = &ctl_daemon_view(daemon)->services[service];
+	struct dp_backend_counts counts;
+	int failed = 0;
+
+	dp_read_backend(ctl_daemon_dp(daemon), view->ids[backend], &counts);
+	total->packets += counts.packets;
+	total->bytes += counts.bytes;
+	total->flows += counts.flows;
+	failed |= add(object, CTL_KEY_PACKETS, ctl_params_number(counts.packets));
+	failed |= add(object, CTL_KEY_BYTES, ctl_params_number(counts.bytes));
+	failed |= add(object, CTL_KEY_FLOWS, ctl_params_number(counts.flows));
+	failed |= add(object, CTL_KEY_SLOTS, json_integer(view->slots[backend]));
+	return failed;
+}
+
+static int
+add_total(json_t *object, const struct dp_backend_counts *total)
+{
+	int failed = 0;
+
+	failed |= add(object, CTL_KEY_PACKETS, ctl_params_number(total->packets));
+	failed |= add(object, CTL_KEY_BYTES, ctl_params_number(total->bytes));
+	failed |= add(object, CTL_KEY_FLOWS, ctl_params_number(total->flows));
+	return failed;
+}
+
+static json_t *
+make_table(const struct cfg_service *service)
+{
+	return json_pack("{s:s, s:I}", CTL_KEY_ALGORITHM,
+		cfg_algorithm_words[service->algorithm], CTL_KEY_SIZE,
+		(json_int_t)service->n_slots);
+}
+
+/* The backends' figures alone. */
+static json_t *
+make_counted_backends(const struct ctl_daemon *daemon, size_t place,
+	struct dp_backend_counts *total)
+{
+	const struct cfg_service *service = &ctl_daemon_view(daemon)->model.services[place];
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (size_t i = 0; i < service->n_backends; i++) {
+		json_t *object = json_object();
+
+		failed |= add(object, CTL_KEY_NAME, json_string(service->backends[i].name));
+		failed |= add_figures(daemon, place, i, object, total);
+		failed |= add(object, CTL_KEY_STATE,
+			json_string(cfg_state_words[service->backends[i].state]));
+		failed |= json_array_append_new(list, object);
+	}
+	return finish(list, failed);
+}
+
+static json_t *
+make_counted_services(const struct ctl_daemon *daemon)
+{
+	const struct cfg_model *model = &ctl_daemon_view(daemon)->model;
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (size_t i = 0; i < model->n_services; i++) {
+		struct dp_backend_counts total = {0};
+		json_t *object = json_object();
+		json_t *backends = make_counted_backends(daemon, i, &total);
+
+		failed |= add(object, CTL_KEY_NAME, json_string(model->services[i].name));
+		failed |= add_total(object, &total);
+		failed |= add(object, CTL_KEY_TABLE, make_table(&model->services[i]));
+		failed |= add(object, CTL_KEY_BACKENDS, backends);
+		failed |= json_array_append_new(list, object);
+	}
+	return finish(list, failed);
+}
+
+static json_t *
+make_packets(const uint64_t verdicts[static LB_N_VERDICTS])
+{
+	json_t *object = json_object();
+	uint64_t n_dropped = 0;
+	uint64_t n_received = 0;
+	int failed = 0;
+
+	for (size_t i = 0; i < LB_N_VERDICTS; i++) {
+		n_received += verdicts[i];
+		n_dropped += i >= LB_FIRST_DROP ? verdicts[i] : 0;
+	}
+	failed |= add(object, CTL_KEY_RECEIVED, ctl_params_number(n_received));
+	failed |= add(object, CTL_KEY_FORWARDED, ctl_params_number(verdicts[LB_FORWARD]));
+	failed |= add(object, CTL_KEY_REPLIED, ctl_params_number(verdicts[LB_REPLY]));
+	failed |= add(object, CTL_KEY_TO_KERNEL, ctl_params_number(verdicts[LB_TO_KERNEL]));
+	failed |= add(object, CTL_KEY_DROPPED, ctl_params_number(n_dropped));
+	return finish(object, failed);
+}
+
+static json_t *
+make_drops(const uint64_t verdicts[static LB_N_VERDICTS])
+{
+	json_t *object = json_object();
+	int failed = 0;
+
+	for (int i = LB_FIRST_DROP; i < LB_N_VERDICTS; i++)
+		failed |= add(object, lb_verdict_reason((enum lb_verdict)i),
+			ctl_params_number(verdicts[i]));
+	return finish(object, failed);
+}
+
+void
+ctl_method_stats(void *context, const json_t *params, struct ctl_call *call)
+{
+	const struct ctl_daemon *daemon = context;
+	uint64_t verdicts[LB_N_VERDICTS];
+
+	if (!ctl_params_check(params, no_keys, call))
+		return;
+	dp_read_verdicts(ctl_daemon_dp(daemon), verdicts);
+	ctl_call_result(call,
+		json_pack("{s:i, s:o, s:o, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+			CTL_KEY_GENERATION,
+			ctl_params_number(ctl_daemon_view(daemon)->generation), CTL_KEY_PACKETS,
+			make_packets(verdicts), CTL_KEY_DROPS, make_drops(verdicts),
+			CTL_KEY_SERVICES, make_counted_services(daemon)));
+}
+
+/* A backend with its keys and its figures; service: its name, or NULL to leave it out. */
+static json_t *
+make_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char *service,
+	struct dp_backend_counts *total)
+{
+	const struct cfg_backend *backend =
+		&ctl_daemon_view(daemon)->model.services[place].backends[i];
+	json_t *object = json_object();
+	char address[LB_ADDR_TEXT_BYTES];
+	int failed = 0;
+
+	if (service != NULL)
+		failed |= add(object, CTL_KEY_SERVICE, json_string(service));
+	failed |= add(object, CTL_KEY_NAME, json_string(backend->name));
+	failed |= add(object, CTL_KEY_ADDRESS,
+		json_string(lb_addr_format(&backend->address, address)));
+	failed |= add(object, CTL_KEY_WEIGHT, json_integer(backend->weight));
+	failed |= add(object, CTL_KEY_STATE, json_string(cfg_state_words[backend->state]));
+	failed |= add(object, CTL_KEY_MAC,
+		backend->has_mac ? make_mac(&backend->mac) : json_null());
+	failed |= add_figures(daemon, place, i, object, total);
+	return finish(object, failed);
+}
+
+static int
+append_backends(const struct ctl_daemon *daemon, size_t place, const char *service,
+	json_t *list, struct dp_backend_counts *total)
+{
+	const size_t n = ctl_daemon_view(daemon)->model.services[place].n_backends;
+	int failed = 0;
+
+	for (size_t i = 0; i < n; i++)
+		failed |= json_array_append_new(list,
+			make_backend(daemon, place, i, service, total));
+	return failed;
+}
+
+static json_t *
+make_carry(uint8_t carry)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (unsigned int i = 0; i < CFG_N_CARRIES; i++)
+		if ((carry & 1u << i) != 0)
+			failed |= json_array_append_new(list, json_string(cfg_carry_words[i]));
+	return finish(list, failed);
+}
+
+/* The keys of a service in a file, but its backends. */
+static json_t *
+make_service(const struct cfg_service *service)
+{
+	json_t *object = json_object();
+	char address[LB_PREFIX_TEXT_BYTES];
+	int failed = 0;
+
+	failed |= add(object, CTL_KEY_NAME, json_string(service->name));
+	failed |= add(object, CTL_KEY_ADDRESS,
+		json_string(lb_prefix_format(&service->address, address)));
+	failed |= add(object, CTL_KEY_PROTOCOL,
+		json_string(cfg_protocol_words[service->protocol]));
+	failed |= add(object, CTL_KEY_PORT,
+		service->port == 0 ? json_string("any") : json_integer(service->port));
+	failed |= add(object, CTL_KEY_TABLE, make_table(service));
+	failed |= add(object, CTL_KEY_AFFINITY,
+		json_string(cfg_affinity_words[service->affinity]));
+	failed |=
+		add(object, CTL_KEY_FORWARD, json_string(cfg_forward_words[service->forward]));
+	failed |= add(object, CTL_KEY_TUNNEL_PORT,
+		service->tunnel_port != 0 ? json_integer(service->tunnel_port) : json_null());
+	failed |= add(object, CTL_KEY_VNI,
+		service->forward == CFG_FORWARD_VXLAN ? json_integer(service->vni)
+						      : json_null());
+	failed |= add(object, CTL_KEY_CARRY, make_carry(service->carry));
+	return finish(object, failed);
+}
+
+void
+ctl_method_service_list(void *context, const json_t *params, struct ctl_call *call)
+{
+	const struct ctl_daemon *daemon = context;
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+	json_t *list;
+	int failed = 0;
+
+	if (!ctl_params_check(params, no_keys, call))
+		return;
+	list = json_array();
+	for (size_t i = 0; i < view->model.n_services; i++) {
+		const struct cfg_service *service = &view->model.services[i];
+		json_t *object = make_service(service);
+		size_t n_up = 0;
+
+		for (size_t k = 0; k < service->n_backends; k++)
+			n_up += service->backends[k].state == CFG_UP;
+		failed |= add(object, CTL_KEY_BACKENDS, ctl_params_number(service->n_backends));
+		failed |= add(object, CTL_KEY_UP, ctl_params_number(n_up));
+		failed |= json_array_append_new(list, object);
+	}
+	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+				      CTL_KEY_GENERATION, ctl_params_number(view->generation),
+				      CTL_KEY_SERVICES, finish(list, failed)));
+}
+
+void
+ctl_method_service_show(void *context, const json_t *params, struct ctl_call *call)
+{
+	static const char *const keys[] = {CTL_KEY_NAME, NULL};
+	const struct ctl_daemon *daemon = context;
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+	struct dp_backend_counts total = {0};
+	const struct cfg_service *service;
+	const char *name;
+	json_t *object;
+	json_t *list;
+	int failed = 0;
+
+	if (!ctl_params_check(params, keys, call))
+		return;
+	name = ctl_params_text(params, CTL_KEY_NAME, call);
+	if (name == NULL)
+		return;
+	service = ctl_method_find_service(&view->model, name, call);
+	if (service == NULL)
+		return;
+	object = make_service(service);
+	list = json_array();
+	failed |= append_backends(daemon, (size_t)(service - view->model.services), NULL, list,
+		&total);
+	failed |= add_total(object, &total);
+	failed |= add(object, CTL_KEY_BACKENDS, list);
+	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+				      CTL_KEY_GENERATION, ctl_params_number(view->generation),
+				      CTL_KEY_SERVICE, finish(object, failed)));
+}
+
+void
+ctl_method_backend_list(void *context, const json_t *params, struct ctl_call *call)
+{
+	static const char *const keys[] = {CTL_KEY_SERVICE, NULL};
+	const struct ctl_daemon *daemon = context;
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+	const struct cfg_service *wanted = NULL;
+	struct dp_backend_counts total = {0};
+	json_t *list;
+	int failed = 0;
+
+	if (!ctl_params_check(params, keys, call))
+		return;
+	if (json_object_get(params, CTL_KEY_SERVICE) != NULL) {
+		const char *name = ctl_params_text(params, CTL_KEY_SERVICE, call);
+
+		if (name != NULL)
+			wanted = ctl_method_find_service(&view->model, name, call);
+		if (wanted == NULL)
+			return;
+	}
+	list = json_array();
+	for (size_t i = 0; i < view->model.n_services; i++) {
+		const struct cfg_service *service = &view->model.services[i];
+
+		if (wanted == NULL || wanted == service)
+			failed |= append_backends(daemon, i, service->name, list, &total);
+	}
+	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+				      CTL_KEY_GENERATION, ctl_params_number(view->generation),
+				      CTL_KEY_BACKENDS, finish(list, failed)));
+}

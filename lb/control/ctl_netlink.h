@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_NETLINK_H
+#define CTL_NETLINK_H
+
+/**
+ * @file
+ * Next hops from the kernel: its routes and neighbours over rtnetlink, followed as they
+ * change (libmnl; RFC 3549).
+ *
+ * Control says which destinations it needs; for each the route is looked up, then the
+ * neighbour behind it, and one that is not known is asked for, so that it is known before a
+ * packet needs it.
+ *
+ * Not thread-safe: the control thread's. Nothing here blocks but ctl_netlink_open() and the
+ * calls that change addresses and links, which wait for the kernel's acknowledgement.
+ */
+
+#include <stdbool.h>
+
+#include "ctl_loop.h"
+#include "lb_addr.h"
+
+struct ctl_netlink; /* opaque */
+
+struct ctl_hop {
+	int if_index;     /**< of the kernel's interface that leads there */
+	bool is_resolved; /**< mac is known */
+	struct lb_mac
+		mac; /**< of the gateway, or of the destination itself on its own network */
+};
+
+/**
+ * Some hop has changed: read those that matter anew. Changes close together are one call.
+ * It comes from the loop alone, and may call anything here, ctl_netlink_close() included.
+ */
+typedef void (*ctl_hops_changed_fn)(void *context);
+
+/** @retval -errno  The kernel's reason. */
+int ctl_netlink_open(struct ctl_loop *loop, ctl_hops_changed_fn fn, void *context,
+	struct ctl_netlink **out) lb_must_check;
+
+/** NULL is allowed. */
+void ctl_netlink_close(struct ctl_netlink *netlink);
+
+/**
+ * Say which destinations matter, in place of those before. Those that stay keep their hops;
+ * the others have none until the kernel has been asked, which fn tells, milliseconds later.
+ *
+ * @param dsts      n addresses; copied. Doubles are allowed.
+ * @retval -ENOMEM  No memory; those before stay.
+ */
+int ctl_netlink_watch(struct ctl_netlink *netlink, const struct lb_addr dsts[],
+	size_t n) lb_must_check;
+
+/**
+ * The hop of a watched destination, as it was at the last callback.
+ *
+ * @return whether there is a route to it that leads to a neighbour: not where the destination
+ *         is local, broadcast or multicast, or refused by the kernel's routes.
+ */
+bool ctl_netlink_find(const struct ctl_netlink *netlink, const struct lb_addr *dst,
+	struct ctl_hop *out);
+
+/** Set a link's MTU and bring it up. @retval -errno  The kernel's reason. */
+int ctl_netlink_set_up(struct ctl_netlink *netlink, int if_index,
+	unsigned int mtu) lb_must_check;
+
+/** Put an address with its prefix length on a link; one that is there is no error. */
+int ctl_netlink_add_address(struct ctl_netlink *netlink, int if_index,
+	const struct lb_prefix *address) lb_must_check;
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_params.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg_nearest.h"
+
+/* Of a key that is repeated to whoever sent it. */
+#define REPEATED_BYTES_MAX 64
+
+static void
+refuse_key(const char *key, const char *const keys[], struct ctl_call *call)
+{
+	struct cfg_nearest nearest;
+
+	cfg_nearest_init(&nearest, key, strlen(key));
+	for (size_t i = 0; keys[i] != NULL; i++)
+		cfg_nearest_offer(&nearest, keys[i]);
+	if (nearest.best == NULL)
+		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
+			"unknown parameter '%.*s'; this method takes none", REPEATED_BYTES_MAX,
+			key);
+	else
+		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
+			"unknown parameter '%.*s'; the nearest is '%s'", REPEATED_BYTES_MAX,
+			key, nearest.best);
+}
+
+bool
+ctl_params_check(const json_t *params, const char *const keys[], struct ctl_call *call)
+{
+	/* jansson's iterators want what they may change, and here change nothing. */
+	json_t *copy;
+	bool is_right = true;
+
+	if (params == NULL)
+		return true;
+	if (!json_is_object(params)) {
+		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
+			"parameters are an object, each under its name");
+		return false;
+	}
+	copy = json_deep_copy(params);
+	if (copy == NULL) {
+		ctl_params_no_memory(call);
+		return false;
+	}
+	for (void *at = json_object_iter(copy); at != NULL && is_right;
+		at = json_object_iter_next(copy, at)) {
+		const char *key = json_object_iter_key(at);
+
+		is_right = keys[cfg_find_word(key, keys)] != NULL;
+		if (!is_right)
+			refuse_key(key, keys, call);
+	}
+	json_decref(copy);
+	return is_right;
+}
+
+const char *
+ctl_params_text(const json_t *params, const char *key, struct ctl_call *call)
+{
+	const json_t *value = json_object_get(params, key);
+
+	if (json_is_string(value))
+		return json_string_value(value);
+	if (value == NULL)
+		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
+			"the parameter '%s' is missing, a text", key);
+	else
+		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
+			"the parameter '%s' is to be a text", key);
+	return NULL;
+}
+
+void
+ctl_params_no_memory(struct ctl_call *call)
+{
+	ctl_call_error(call, CTL_RPC_INTERNAL_ERROR, "there is not enough memory");
+}
+
+json_t *
+ctl_params_any_text(const char *text)
+{
+	json_t *made = json_string(text);
+	char *plain = made == NULL ? strdup(text) : NULL;
+
+	if (plain == NULL)
+		return made;
+	for (char *c = plain; *c != '\0'; c++)
+		*c = (unsigned char)*c < 0x80 ? *c : '?';
+	made = json_string(plain);
+	free(plain);
+	return made;
+}
+
+json_t *
+ctl_params_number(uint64_t value)
+{
+	return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+int
+ctl_messages_open(struct ctl_messages *messages, const char *file)
+{
+	*messages = (struct ctl_messages){.errors = {.file = file}};
+	messages->errors.to = open_memstream(&messages->text, &messages->n_text);
+	return messages->errors.to == NULL ? -ENOMEM : 0;
+}
+
+void
+ctl_messages_close(struct ctl_messages *messages)
+{
+	if (messages->errors.to != NULL)
+		(void)fclose(messages->errors.to);
+	messages->errors.to = NULL;
+	free(messages->text);
+	messages->text = NULL;
+}
+
+/*
+ * Of each line that begins with the name of a call, the rest behind "-:LINE:COLUMN: ": it
+ * would be a place in a text that nobody has seen.
+ */
+static void
+strip_places(char *text)
+{
+	const size_t n_name = strlen(CTL_MESSAGES_CALL ":");
+	char *to = text;
+
+	while (*text != '\0') {
+		const size_t n_line = strcspn(text, "\n") + (strchr(text, '\n') != NULL);
+		size_t n_skipped = 0;
+
+		if (strncmp(text, CTL_MESSAGES_CALL ":", n_name) == 0) {
+			n_skipped = strcspn(text, " \n");
+			n_skipped += text[n_skipped] == ' ';
+		}
+		memmove(to, text + n_skipped, n_line - n_skipped);
+		to += n_line - n_skipped;
+		text += n_line;
+	}
+	*to = '\0';
+}
+
+void
+ctl_messages_answer(struct ctl_messages *messages, enum ctl_rpc_error code,
+	struct ctl_call *call)
+{
+	int is_bad = fclose(messages->errors.to);
+
+	messages->errors.to = NULL;
+	if (is_bad != 0 || messages->text == NULL) {
+		ctl_params_no_memory(call);
+	} else {
+		size_t n;
+
+		strip_places(messages->text);
+		n = strlen(messages->text);
+		while (n > 0 && messages->text[n - 1] == '\n')
+			messages->text[--n] = '\0';
+		ctl_call_error(call, code, "%s", messages->text);
+	}
+	ctl_messages_close(messages);
+}

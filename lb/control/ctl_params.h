@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_PARAMS_H
+#define CTL_PARAMS_H
+
+/**
+ * @file
+ * The parameters of a call, read strictly; and what is wrong with them, in the words that the
+ * configuration's readers have for it.
+ *
+ * What is told to a call answers it. Control thread.
+ */
+
+#include <stdio.h>
+
+#include "cfg_node.h"
+#include "ctl_rpc.h"
+
+/**
+ * Whether params are absent or an object of these keys (NULL-terminated) alone; the call is
+ * answered otherwise.
+ */
+bool ctl_params_check(const json_t *params, const char *const keys[], struct ctl_call *call);
+
+/** A text that has to be there; NULL where it is not, and the call is answered. */
+const char *ctl_params_text(const json_t *params, const char *key, struct ctl_call *call);
+
+/** Answer that memory is short. */
+void ctl_params_no_memory(struct ctl_call *call);
+
+/** A JSON text of what may not be UTF-8: its other bytes then are '?'. */
+json_t *ctl_params_any_text(const char *text);
+
+/** A number that JSON's readers take: 2^63 - 1 stands for anything above. */
+json_t *ctl_params_number(uint64_t value);
+
+/** Where errors are collected, to become the answer to a call. */
+struct ctl_messages {
+	char *text;
+	size_t n_text;
+	struct cfg_errors errors; /**< errors.to is what others write to */
+};
+
+/** The name under which text that came with a call is read: no place in it is told. */
+#define CTL_MESSAGES_CALL "-"
+
+/** @param file  The name in messages. @retval -ENOMEM  No memory. */
+int ctl_messages_open(struct ctl_messages *messages, const char *file) lb_must_check;
+
+/** Answer a call with all that was collected, and close. */
+void ctl_messages_answer(struct ctl_messages *messages, enum ctl_rpc_error code,
+	struct ctl_call *call);
+
+void ctl_messages_close(struct ctl_messages *messages);
+
+#endif

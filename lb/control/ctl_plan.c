@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg_node.h"
+#include "ctl_params.h"
+#include "ctl_picking.h"
+#include "ctl_proto.h"
+
+/* Takes from and to. A change that is none is no error. */
+static int
+add_change(json_t *list, const char *key, json_t *from, json_t *to)
+{
+	if (from != NULL && to != NULL && json_equal(from, to) != 0) {
+		json_decref(from);
+		json_decref(to);
+		return 0;
+	}
+	return json_array_append_new(list, json_pack("{s:s, s:o, s:o}", CTL_KEY_KEY, key,
+						   CTL_KEY_FROM, from, CTL_KEY_TO, to));
+}
+
+static json_t *
+finish(json_t *value, int failed)
+{
+	if (failed == 0)
+		return value;
+	json_decref(value);
+	return NULL;
+}
+
+static json_t *
+make_duration(uint64_t ns)
+{
+	char text[CFG_DURATION_TEXT_BYTES];
+
+	return json_string(cfg_format_duration(ns, text));
+}
+
+static json_t *
+make_text_or_null(const char *text)
+{
+	return text == NULL ? json_null() : ctl_params_any_text(text);
+}
+
+static json_t *
+make_mac_or_null(bool has_mac, const struct lb_mac *mac)
+{
+	char text[LB_MAC_TEXT_BYTES];
+
+	return has_mac ? json_string(lb_mac_format(mac, text)) : json_null();
+}
+
+static json_t *
+make_addresses(const struct cfg_port *port)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (size_t i = 0; i < port->n_addresses; i++) {
+		char text[LB_PREFIX_TEXT_BYTES];
+
+		failed |= json_array_append_new(list,
+			json_string(lb_prefix_format(&port->addresses[i], text)));
+	}
+	return finish(list, failed);
+}
+
+/* A port as one value: few change, and then rarely. */
+static json_t *
+make_port(const struct cfg_port *port)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:i}", CTL_KEY_NAME,
+		ctl_params_any_text(port->name), CTL_KEY_DEVICE,
+		ctl_params_any_text(port->device), "addresses", make_addresses(port),
+		"next_hop", make_mac_or_null(port->has_next_hop, &port->next_hop), CTL_KEY_MTU,
+		(int)port->mtu);
+}
+
+static json_t *
+make_ports(const struct cfg_dataplane *plane)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (size_t i = 0; i < plane->n_ports; i++)
+		failed |= json_array_append_new(list, make_port(&plane->ports[i]));
+	return finish(list, failed);
+}
+
+static int
+add_dataplane(json_t *list, const struct cfg_dataplane *now, const struct cfg_dataplane *next)
+{
+	int failed = 0;
+
+	failed |= add_change(list, "dataplane.workers", json_integer(now->workers),
+		json_integer(next->workers));
+	failed |=
+		add_change(list, "dataplane.kernel", json_string(cfg_kernel_words[now->kernel]),
+			json_string(cfg_kernel_words[next->kernel]));
+	failed |= add_change(list, "dataplane.idle", json_string(cfg_idle_words[now->idle]),
+		json_string(cfg_idle_words[next->idle]));
+	failed |= add_change(list, "dataplane.flow_entries", json_integer(now->flow_entries),
+		json_integer(next->flow_entries));
+	failed |= add_change(list, "dataplane.flow_timeout.tcp_syn",
+		make_duration(now->tcp_syn_ns), make_duration(next->tcp_syn_ns));
+	failed |= add_change(list, "dataplane.flow_timeout.tcp", make_duration(now->tcp_ns),
+		make_duration(next->tcp_ns));
+	failed |= add_change(list, "dataplane.flow_timeout.tcp_closing",
+		make_duration(now->tcp_closing_ns), make_duration(next->tcp_closing_ns));
+	failed |= add_change(list, "dataplane.flow_timeout.udp", make_duration(now->udp_ns),
+		make_duration(next->udp_ns));
+	failed |= add_change(list, "dataplane.ports", make_ports(now), make_ports(next));
+	return failed;
+}
+
+/* In decimal: a seed may be above what JSON's readers take for a number. */
+static json_t *
+make_seed(uint64_t seed)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, seed);
+	return json_string(text);
+}
+
+json_t *
+ctl_plan_settings(const struct cfg_model *now, const struct cfg_model *next)
+{
+	json_t *list = json_array();
+	int failed = add_dataplane(list, &now->dataplane, &next->dataplane);
+
+	failed |= add_change(list, "control.socket", make_text_or_null(now->control_socket),
+		make_text_or_null(next->control_socket));
+	failed |= add_change(list, "control.metrics", make_text_or_null(now->control_metrics),
+		make_text_or_null(next->control_metrics));
+	failed |= add_change(list, "hash_seed", make_seed(now->hash_seed),
+		make_seed(next->hash_seed));
+	return finish(list, failed);
+}
+
+static json_t *
+make_address(const struct lb_addr *address)
+{
+	char text[LB_ADDR_TEXT_BYTES];
+
+	return json_string(lb_addr_format(address, text));
+}
+
+/* now or next is NULL: it is added, or removed. */
+static json_t *
+make_changed(const char *name, const void *now, const void *next, json_t *changes)
+{
+	const char *change = CTL_CHANGE_CHANGE;
+
+	if (now == NULL)
+		change = CTL_CHANGE_ADD;
+	else if (next == NULL)
+		change = CTL_CHANGE_REMOVE;
+	return json_pack("{s:s, s:s, s:o}", CTL_KEY_NAME, name, CTL_KEY_CHANGE, change,
+		CTL_KEY_CHANGES, changes);
+}
+
+/* One backend, if it differs. */
+static int
+append_backend(json_t *list, const struct cfg_backend *now, const struct cfg_backend *next)
+{
+	json_t *changes = json_array();
+	int failed = 0;
+
+	if (now != NULL && next != NULL) {
+		failed |= add_change(changes, CTL_KEY_ADDRESS, make_address(&now->address),
+			make_address(&next->address));
+		failed |= add_change(changes, CTL_KEY_WEIGHT, json_integer(now->weight),
+			json_integer(next->weight));
+		failed |= add_change(changes, CTL_KEY_STATE,
+			json_string(cfg_state_words[now->state]),
+			json_string(cfg_state_words[next->state]));
+		failed |= add_change(changes, CTL_KEY_MAC,
+			make_mac_or_null(now->has_mac, &now->mac),
+			make_mac_or_null(next->has_mac, &next->mac));
+		if (failed == 0 && json_array_size(changes) == 0) {
+			json_decref(changes);
+			return 0;
+		}
+	}
+	changes = finish(changes, failed);
+	if (changes == NULL)
+		return -1;
+	return json_array_append_new(list,
+		make_changed(next != NULL ? next->name : now->name, now, next, changes));
+}
+
+static int
+compare_backends(const void *a, const void *b)
+{
+	const struct cfg_backend *const *first = a;
+	const struct cfg_backend *const *second = b;
+
+	return strcmp((*first)->name, (*second)->name);
+}
+
+/* A service's backends by name; NULL: no memory. */
+static const struct cfg_backend **
+sort_backends(const struct cfg_service *service)
+{
+	const struct cfg_backend **sorted = calloc(service->n_backends + 1, sizeof(*sorted));
+
+	for (size_t i = 0; sorted != NULL && i < service->n_backends; i++)
+		sorted[i] = &service->backends[i];
+	if (sorted != NULL)
+		qsort(sorted, service->n_backends, sizeof(*sorted), compare_backends);
+	return sorted;
+}
+
+/* The backends that differ: in the order of next, and then those that are gone. */
+static json_t *
+make_backends(const struct cfg_service *now, const struct cfg_service *next)
+{
+	const struct cfg_backend **of_now = sort_backends(now);
+	const struct cfg_backend **of_next = sort_backends(next);
+	json_t *list = json_array();
+	int failed = of_now == NULL || of_next == NULL;
+
+	for (size_t i = 0; i < next->n_backends && failed == 0; i++) {
+		const struct cfg_backend *key = &next->backends[i];
+		const struct cfg_backend **found = bsearch(&key, of_now, now->n_backends,
+			sizeof(*found), compare_backends);
+
+		failed |= append_backend(list, found == NULL ? NULL : *found, key);
+	}
+	for (size_t i = 0; i < now->n_backends && failed == 0; i++) {
+		const struct cfg_backend *key = &now->backends[i];
+
+		if (bsearch(&key, of_next, next->n_backends, sizeof(*of_next),
+			    compare_backends) == NULL)
+			failed |= append_backend(list, key, NULL);
+	}
+	free(of_now);
+	free(of_next);
+	return finish(list, failed);
+}
+
+static json_t *
+make_prefix(const struct lb_prefix *prefix)
+{
+	char text[LB_PREFIX_TEXT_BYTES];
+
+	return json_string(lb_prefix_format(prefix, text));
+}
+
+static json_t *
+make_word_or_number(uint32_t number, const char *zero)
+{
+	return number == 0 ? json_string(zero) : json_integer(number);
+}
+
+static json_t *
+make_carry(uint8_t carry)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (unsigned int i = 0; i < CFG_N_CARRIES; i++)
+		if ((carry & 1u << i) != 0)
+			failed |= json_array_append_new(list, json_string(cfg_carry_words[i]));
+	return finish(list, failed);
+}
+
+static json_t *
+make_service_changes(const struct cfg_service *now, const struct cfg_service *next)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	failed |= add_change(list, CTL_KEY_ADDRESS, make_prefix(&now->address),
+		make_prefix(&next->address));
+	failed |= add_change(list, CTL_KEY_PROTOCOL,
+		json_string(cfg_protocol_words[now->protocol]),
+		json_string(cfg_protocol_words[next->protocol]));
+	failed |= add_change(list, CTL_KEY_PORT, make_word_or_number(now->port, "any"),
+		make_word_or_number(next->port, "any"));
+	failed |= add_change(list, CTL_KEY_TABLE "." CTL_KEY_ALGORITHM,
+		json_string(cfg_algorithm_words[now->algorithm]),
+		json_string(cfg_algorithm_words[next->algorithm]));
+	failed |= add_change(list, CTL_KEY_TABLE "." CTL_KEY_SIZE, json_integer(now->n_slots),
+		json_integer(next->n_slots));
+	failed |= add_change(list, CTL_KEY_AFFINITY,
+		json_string(cfg_affinity_words[now->affinity]),
+		json_string(cfg_affinity_words[next->affinity]));
+	failed |=
+		add_change(list, CTL_KEY_FORWARD, json_string(cfg_forward_words[now->forward]),
+			json_string(cfg_forward_words[next->forward]));
+	failed |= add_change(list, CTL_KEY_TUNNEL_PORT,
+		make_word_or_number(now->tunnel_port, "default"),
+		make_word_or_number(next->tunnel_port, "default"));
+	failed |=
+		add_change(list, CTL_KEY_VNI, json_integer(now->vni), json_integer(next->vni));
+	failed |= add_change(list, CTL_KEY_CARRY, make_carry(now->carry),
+		make_carry(next->carry));
+	return finish(list, failed);
+}
+
+/* Slots that a change moves: a number, or null where there is no telling. NULL: no memory. */
+static json_t *
+make_moved(const struct cfg_model *old_model, const struct cfg_service *now,
+	const struct cfg_model *next_model, const struct cfg_service *next)
+{
+	uint32_t n_moved;
+
+	if (now == NULL || next == NULL)
+		return json_integer(now == NULL ? 0 : now->n_slots);
+	if (old_model->hash_seed != next_model->hash_seed || now->affinity != next->affinity)
+		return json_null();
+	if (ctl_picking_count_moved(now, old_model->hash_seed, next, next_model->hash_seed,
+		    &n_moved) != 0)
+		return json_null();
+	return json_integer(n_moved);
+}
+
+/* One service, if it differs. */
+static int
+append_service(json_t *list, const struct cfg_model *old_model, const struct cfg_service *now,
+	const struct cfg_model *next_model, const struct cfg_service *next)
+{
+	static const struct cfg_service nothing;
+	const struct cfg_service *named = next != NULL ? next : now;
+	const bool is_both = now != NULL && next != NULL;
+	json_t *changes = is_both ? make_service_changes(now, next) : json_array();
+	json_t *backends =
+		make_backends(now != NULL ? now : &nothing, next != NULL ? next : &nothing);
+	json_t *object;
+	int failed = 0;
+
+	if (changes != NULL && backends != NULL && is_both && json_array_size(changes) == 0 &&
+		json_array_size(backends) == 0 &&
+		old_model->hash_seed == next_model->hash_seed) {
+		json_decref(changes);
+		json_decref(backends);
+		return 0;
+	}
+	object = make_changed(named->name, now, next, changes);
+	failed |= json_object_set_new(object, CTL_KEY_BACKENDS, backends);
+	failed |= json_object_set_new(object, CTL_KEY_SLOTS, json_integer(named->n_slots));
+	failed |= json_object_set_new(object, CTL_KEY_SLOTS_MOVED,
+		make_moved(old_model, now, next_model, next));
+	failed |= json_object_set_new(object, CTL_KEY_FLOWS, json_null());
+	return json_array_append_new(list, finish(object, failed));
+}
+
+static int
+compare_services(const void *a, const void *b)
+{
+	const struct cfg_service *const *first = a;
+	const struct cfg_service *const *second = b;
+
+	return strcmp((*first)->name, (*second)->name);
+}
+
+static const struct cfg_service **
+sort_services(const struct cfg_model *model)
+{
+	const struct cfg_service **sorted = calloc(model->n_services + 1, sizeof(*sorted));
+
+	for (size_t i = 0; sorted != NULL && i < model->n_services; i++)
+		sorted[i] = &model->services[i];
+	if (sorted != NULL)
+		qsort(sorted, model->n_services, sizeof(*sorted), compare_services);
+	return sorted;
+}
+
+json_t *
+ctl_plan_services(const struct cfg_model *now, const struct cfg_model *next)
+{
+	const struct cfg_service **of_now = sort_services(now);
+	const struct cfg_service **of_next = sort_services(next);
+	json_t *list = json_array();
+	int failed = of_now == NULL || of_next == NULL;
+
+	for (size_t i = 0; i < next->n_services && failed == 0; i++) {
+		const struct cfg_service *key = &next->services[i];
+		const struct cfg_service **found = bsearch(&key, of_now, now->n_services,
+			sizeof(*found), compare_services);
+
+		failed |= append_service(list, now, found == NULL ? NULL : *found, next, key);
+	}
+	for (size_t i = 0; i < now->n_services && failed == 0; i++) {
+		const struct cfg_service *key = &now->services[i];
+
+		if (bsearch(&key, of_next, next->n_services, sizeof(*of_next),
+			    compare_services) == NULL)
+			failed |= append_service(list, now, key, next, NULL);
+	}
+	free(of_now);
+	free(of_next);
+	return finish(list, failed);
+}

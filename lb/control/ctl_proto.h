@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_PROTO_H
+#define CTL_PROTO_H
+
+/**
+ * @file
+ * The words of the control protocol, JSON-RPC 2.0 on a Unix socket: what the daemon offers and
+ * its clients ask for. Every result is an object with CTL_KEY_SCHEMA in it, and its names are
+ * stable.
+ */
+
+/** Of every result. */
+#define CTL_SCHEMA 1
+
+/* Methods. */
+
+#define CTL_METHOD_STATUS         "status"
+#define CTL_METHOD_STATS          "stats"
+#define CTL_METHOD_SERVICE_LIST   "service.list"
+#define CTL_METHOD_SERVICE_SHOW   "service.show"
+#define CTL_METHOD_SERVICE_ADD    "service.add" /**< the keys of the file */
+#define CTL_METHOD_SERVICE_REMOVE "service.remove"
+#define CTL_METHOD_BACKEND_LIST   "backend.list"
+#define CTL_METHOD_BACKEND_ADD    "backend.add" /**< the keys of the file, and the service */
+#define CTL_METHOD_BACKEND_REMOVE "backend.remove"
+#define CTL_METHOD_BACKEND_DRAIN  "backend.drain"
+#define CTL_METHOD_BACKEND_UP     "backend.up"
+#define CTL_METHOD_BACKEND_DOWN   "backend.down"
+#define CTL_METHOD_BACKEND_WEIGHT "backend.weight"
+#define CTL_METHOD_EXPLAIN        "explain"
+#define CTL_METHOD_PLAN           "plan"
+#define CTL_METHOD_RELOAD         "reload"
+#define CTL_METHOD_CONFIG_SHOW    "config.show"
+#define CTL_METHOD_CONFIG_SAVE    "config.save"
+
+/* Keys, of parameters and of results. */
+
+#define CTL_KEY_SCHEMA           "schema"
+#define CTL_KEY_GENERATION       "generation"
+#define CTL_KEY_NAME             "name"
+#define CTL_KEY_SERVICE          "service"
+#define CTL_KEY_SERVICES         "services"
+#define CTL_KEY_BACKEND          "backend"
+#define CTL_KEY_BACKENDS         "backends"
+#define CTL_KEY_BACKEND_ADDRESS  "backend_address"
+#define CTL_KEY_ADDRESS          "address"
+#define CTL_KEY_PROTOCOL         "protocol"
+#define CTL_KEY_PORT             "port"
+#define CTL_KEY_TABLE            "table"
+#define CTL_KEY_ALGORITHM        "algorithm"
+#define CTL_KEY_SIZE             "size"
+#define CTL_KEY_AFFINITY         "affinity"
+#define CTL_KEY_FORWARD          "forward"
+#define CTL_KEY_TUNNEL_PORT      "tunnel_port"
+#define CTL_KEY_VNI              "vni"
+#define CTL_KEY_CARRY            "carry"
+#define CTL_KEY_WEIGHT           "weight"
+#define CTL_KEY_STATE            "state"
+#define CTL_KEY_UP               "up"
+#define CTL_KEY_MAC              "mac"
+#define CTL_KEY_PATH             "path"
+#define CTL_KEY_TEXT             "text"
+#define CTL_KEY_CLIENT           "client"
+#define CTL_KEY_DESTINATION      "destination"
+#define CTL_KEY_SOURCE           "source"
+#define CTL_KEY_VERDICT          "verdict"
+#define CTL_KEY_REASON           "reason"
+#define CTL_KEY_HASH             "hash"
+#define CTL_KEY_SLOT             "slot"
+#define CTL_KEY_SLOTS            "slots"
+#define CTL_KEY_SLOTS_MOVED      "slots_moved"
+#define CTL_KEY_FLOW             "flow"
+#define CTL_KEY_FLOWS            "flows"
+#define CTL_KEY_OUTER            "outer"
+#define CTL_KEY_MODE             "mode"
+#define CTL_KEY_UDP_SOURCE_PORT  "udp_source_port"
+#define CTL_KEY_UDP_PORT         "udp_port"
+#define CTL_KEY_OVERHEAD         "overhead"
+#define CTL_KEY_PACKETS          "packets"
+#define CTL_KEY_BYTES            "bytes"
+#define CTL_KEY_DROPS            "drops"
+#define CTL_KEY_RECEIVED         "received"
+#define CTL_KEY_FORWARDED        "forwarded"
+#define CTL_KEY_REPLIED          "replied"
+#define CTL_KEY_TO_KERNEL        "to_kernel"
+#define CTL_KEY_DROPPED          "dropped"
+#define CTL_KEY_VERSION          "version"
+#define CTL_KEY_PID              "pid"
+#define CTL_KEY_UPTIME_SECONDS   "uptime_seconds"
+#define CTL_KEY_CONFIG           "config"
+#define CTL_KEY_WORKERS          "workers"
+#define CTL_KEY_PORTS            "ports"
+#define CTL_KEY_DEVICE           "device"
+#define CTL_KEY_DRIVER           "driver"
+#define CTL_KEY_KERNEL_INTERFACE "kernel_interface"
+#define CTL_KEY_RX_QUEUES        "rx_queues"
+#define CTL_KEY_TX_QUEUES        "tx_queues"
+#define CTL_KEY_MTU              "mtu"
+#define CTL_KEY_UNREACHED        "unreached"
+#define CTL_KEY_BUILD_SECONDS    "build_seconds"
+#define CTL_KEY_RPC              "rpc"
+#define CTL_KEY_CLIENTS          "clients"
+#define CTL_KEY_ACCEPTED         "accepted"
+#define CTL_KEY_REFUSED          "refused"
+#define CTL_KEY_REQUESTS         "requests"
+#define CTL_KEY_ERRORS           "errors"
+#define CTL_KEY_OVERSIZED        "oversized"
+#define CTL_KEY_STALLED          "stalled"
+#define CTL_KEY_CHANGE           "change"
+#define CTL_KEY_OBSTACLE         "obstacle" /**< of plan: why it takes a restart; null */
+#define CTL_KEY_SETTINGS         "settings"
+#define CTL_KEY_CHANGES          "changes"
+#define CTL_KEY_KEY              "key"
+#define CTL_KEY_FROM             "from"
+#define CTL_KEY_TO               "to"
+
+/* Values of CTL_KEY_CHANGE. */
+
+#define CTL_CHANGE_ADD    "add"
+#define CTL_CHANGE_REMOVE "remove"
+#define CTL_CHANGE_CHANGE "change"
+
+/** Where a daemon listens whose configuration says nothing of it. */
+#define CTL_SOCKET_DEFAULT "/run/shunt/shunt.sock"
+
+#endif

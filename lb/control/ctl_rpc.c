@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_rpc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cfg_nearest.h"
+#include "ctl_bytes.h"
+#include "ctl_rpc_parse.h"
+#include "ctl_rpc_socket.h"
+
+#define READ_BYTES         65536u
+#define REQUESTS_A_TURN    16
+#define ACCEPTS_A_TURN     64
+#define ACCEPT_PAUSE_MS    100u
+#define REPEATED_BYTES_MAX 64
+
+struct client {
+	struct ctl_rpc *rpc;
+	size_t place; /* among rpc's clients */
+	int fd;
+	struct ctl_bytes in;  /* what was sent and is not dealt with */
+	struct ctl_bytes out; /* answers that wait to be read */
+	size_t n_line;        /* bytes of the whole line at in's front; 0: none is whole */
+	size_t n_searched;    /* bytes of in that have no end of a line */
+	struct ctl_call *calls;
+	size_t n_calls;
+	bool has_ended; /* it sends no more */
+	bool is_cut;    /* it is to go at the end of its turn */
+	bool is_in_turn;
+};
+
+struct ctl_call {
+	struct client *client; /* NULL: gone */
+	json_t *id;            /* NULL: a notification, which has no answer */
+	struct ctl_call *next; /* of the client's, as is previous */
+	struct ctl_call *previous;
+};
+
+struct ctl_rpc {
+	struct ctl_loop *loop;
+	struct ctl_rpc_socket socket;
+	struct ctl_timer *pause; /* not NULL: nobody is accepted until then */
+	int turn_fd; /* an eventfd: some client has requests left for another turn */
+	const struct ctl_method *methods;
+	size_t n_methods;
+	void *context;
+	struct client *clients[CTL_RPC_CLIENTS_MAX]; /* NULL: a free place */
+	struct ctl_rpc_stats stats;
+};
+
+/* Clients: how they end, and what they are waited for. */
+
+static void
+drop_client(struct client *client)
+{
+	struct ctl_rpc *rpc = client->rpc;
+
+	for (struct ctl_call *call = client->calls; call != NULL; call = call->next)
+		call->client = NULL;
+	ctl_loop_remove_fd(rpc->loop, client->fd);
+	(void)close(client->fd);
+	ctl_bytes_fini(&client->in);
+	ctl_bytes_fini(&client->out);
+	rpc->clients[client->place] = NULL;
+	rpc->stats.clients--;
+	free(client);
+}
+
+static void
+flush(struct client *client)
+{
+	while (ctl_bytes_length(&client->out) > 0) {
+		const ssize_t n = send(client->fd, ctl_bytes_front(&client->out),
+			ctl_bytes_length(&client->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			client->is_cut = client->is_cut || errno != EAGAIN;
+			return;
+		}
+		ctl_bytes_drop(&client->out, (size_t)n);
+	}
+}
+
+/* Has a request that can be carried out now. */
+static bool
+is_ready(const struct client *client)
+{
+	return client->n_line > 0 && client->n_calls < CTL_RPC_CALLS_MAX;
+}
+
+static bool
+is_done(const struct client *client)
+{
+	return client->has_ended && client->n_line == 0 && client->n_calls == 0 &&
+	       ctl_bytes_length(&client->out) == 0;
+}
+
+/* Nothing more is read while a request is there that has not been carried out. */
+static uint32_t
+wanted_events(const struct client *client)
+{
+	const bool wants_in = !client->has_ended && client->n_line == 0;
+	const bool wants_out = ctl_bytes_length(&client->out) > 0;
+
+	return (wants_in ? (uint32_t)EPOLLIN : 0) | (wants_out ? (uint32_t)EPOLLOUT : 0);
+}
+
+/* What was answered goes out; the client may be gone afterwards. */
+static void
+settle(struct client *client)
+{
+	const uint64_t one = 1;
+
+	flush(client);
+	if (client->is_cut || is_done(client)) {
+		drop_client(client);
+		return;
+	}
+	ctl_loop_change_fd(client->rpc->loop, client->fd, wanted_events(client));
+	/* Its counter cannot become full, the only way in which this could fail. */
+	if (is_ready(client) && write(client->rpc->turn_fd, &one, sizeof(one)) < 0)
+		client->is_cut = true;
+}
+
+/* Answers. */
+
+struct sink {
+	struct client *client;
+	int ret;
+};
+
+/* For json_dump_callback(), which passes a few bytes at a time. */
+static int
+append_answer(const char *data, size_t n, void *context)
+{
+	struct sink *sink = context;
+	struct ctl_bytes *out = &sink->client->out;
+
+	if (n > CTL_RPC_ANSWER_BYTES_MAX - ctl_bytes_length(out))
+		sink->ret = -EMSGSIZE;
+	else
+		sink->ret = ctl_bytes_append(out, data, n);
+	return sink->ret == 0 ? 0 : -1;
+}
+
+/* All of it or nothing. -EMSGSIZE: too much waits; -EINVAL: what is no UTF-8 is in it. */
+static int
+append_object(struct client *client, const json_t *object)
+{
+	const size_t n_before = ctl_bytes_length(&client->out);
+	struct sink sink = {.client = client};
+
+	if (json_dump_callback(object, append_answer, &sink, JSON_COMPACT) == 0 &&
+		append_answer("\n", 1, &sink) == 0)
+		return 0;
+	client->out.end = client->out.front + n_before;
+	ctl_bytes_drop(&client->out, 0);
+	return sink.ret != 0 ? sink.ret : -EINVAL;
+}
+
+/* Takes value over; id stays its owner's. */
+static json_t *
+make_answer(json_t *id, const char *key, json_t *value)
+{
+	json_t *answer = json_object();
+
+	if (value == NULL || answer == NULL ||
+		json_object_set_new(answer, "jsonrpc", json_string("2.0")) != 0 ||
+		json_object_set_new(answer, "id", id == NULL ? json_null() : json_incref(id)) !=
+			0 ||
+		json_object_set(answer, key, value) != 0) {
+		json_decref(answer);
+		answer = NULL;
+	}
+	json_decref(value);
+	return answer;
+}
+
+/* A message is made of what was sent, too, and may end within a character. */
+static json_t *
+make_text(const char *text)
+{
+	json_t *made = json_string(text);
+	char *plain = made == NULL ? strdup(text) : NULL;
+
+	if (plain != NULL) {
+		for (char *c = plain; *c != '\0'; c++) {
+			if ((unsigned char)*c >= 0x80)
+				*c = '?';
+		}
+		made = json_string(plain);
+		free(plain);
+	}
+	return made;
+}
+
+static json_t *
+make_error(enum ctl_rpc_error code, const char *message)
+{
+	json_t *error = json_object();
+
+	if (error == NULL || json_object_set_new(error, "code", json_integer(code)) != 0 ||
+		json_object_set_new(error, "message", make_text(message)) != 0) {
+		json_decref(error);
+		return NULL;
+	}
+	return error;
+}
+
+static int
+append_value(struct client *client, json_t *id, const char *key, json_t *value)
+{
+	json_t *answer = make_answer(id, key, value);
+	int ret = -ENOMEM;
+
+	if (answer == NULL)
+		return ret;
+	ret = append_object(client, answer);
+	if (ret == -EMSGSIZE && ctl_bytes_length(&client->out) > 0) {
+		flush(client);
+		ret = append_object(client, answer);
+	}
+	json_decref(answer);
+	return ret;
+}
+
+/* Where not even an error can be told, the client must not wait for it for ever. */
+static void
+answer_error(struct client *client, json_t *id, enum ctl_rpc_error code, const char *message)
+{
+	const int ret = append_value(client, id, "error", make_error(code, message));
+
+	client->rpc->stats.errors++;
+	if (ret == 0)
+		return;
+	client->is_cut = true;
+	if (ret == -EMSGSIZE)
+		client->rpc->stats.stalled++;
+}
+
+static void
+answer_result(struct client *client, json_t *id, json_t *result)
+{
+	char why[CTL_RPC_WHY_BYTES];
+	const int ret = append_value(client, id, "result", result);
+
+	if (ret == 0)
+		return;
+	if (ret == -EMSGSIZE && ctl_bytes_length(&client->out) > 0) {
+		client->is_cut = true;
+		client->rpc->stats.stalled++;
+		return;
+	}
+	if (ret == -EMSGSIZE)
+		(void)snprintf(why, sizeof(why), "the answer would be longer than %u bytes",
+			CTL_RPC_ANSWER_BYTES_MAX);
+	else
+		(void)snprintf(why, sizeof(why), "the answer cannot be written: %s",
+			ret == -ENOMEM ? "out of memory" : "it is not UTF-8");
+	answer_error(client, id, CTL_RPC_INTERNAL_ERROR, why);
+}
+
+/* Calls. */
+
+static struct ctl_call *
+create_call(struct client *client, json_t *id)
+{
+	struct ctl_call *call = calloc(1, sizeof(*call));
+
+	if (call == NULL)
+		return NULL;
+	call->client = client;
+	call->id = json_incref(id);
+	call->next = client->calls;
+	if (call->next != NULL)
+		call->next->previous = call;
+	client->calls = call;
+	client->n_calls++;
+	return call;
+}
+
+/* Within the client's turn its answers go out together at the end of it. */
+static void
+finish_call(struct ctl_call *call)
+{
+	struct client *client = call->client;
+
+	if (client != NULL) {
+		if (call->next != NULL)
+			call->next->previous = call->previous;
+		if (call->previous != NULL)
+			call->previous->next = call->next;
+		else
+			client->calls = call->next;
+		client->n_calls--;
+		if (!client->is_in_turn)
+			settle(client);
+	}
+	json_decref(call->id);
+	free(call);
+}
+
+static bool
+has_listener(const struct ctl_call *call)
+{
+	return call->client != NULL && !call->client->is_cut && call->id != NULL;
+}
+
+void
+ctl_call_result(struct ctl_call *call, json_t *result)
+{
+	if (has_listener(call))
+		answer_result(call->client, call->id, result);
+	else
+		json_decref(result);
+	finish_call(call);
+}
+
+void
+ctl_call_error(struct ctl_call *call, enum ctl_rpc_error code, const char *message, ...)
+{
+	char *text = NULL;
+	va_list arguments;
+	int n;
+
+	va_start(arguments, message);
+	n = vasprintf(&text, message, arguments);
+	va_end(arguments);
+	if (has_listener(call))
+		answer_error(call->client, call->id, code, n < 0 ? "out of memory" : text);
+	if (n >= 0)
+		free(text);
+	finish_call(call);
+}
+
+static const struct ctl_method *
+find_method(const struct ctl_rpc *rpc, const char *name)
+{
+	for (size_t i = 0; i < rpc->n_methods; i++) {
+		if (strcmp(rpc->methods[i].name, name) == 0)
+			return &rpc->methods[i];
+	}
+	return NULL;
+}
+
+/* A method that is meant, perhaps: a third of its letters may be other ones. NULL: none. */
+static const char *
+find_like(const struct ctl_rpc *rpc, const char *name)
+{
+	const size_t n = strlen(name);
+	struct cfg_nearest nearest;
+	size_t n_best;
+
+	cfg_nearest_init(&nearest, name, n);
+	for (size_t i = 0; i < rpc->n_methods; i++)
+		cfg_nearest_offer(&nearest, rpc->methods[i].name);
+	if (nearest.best == NULL)
+		return NULL;
+	n_best = strlen(nearest.best);
+	return nearest.distance * 3 <= (n > n_best ? n : n_best) ? nearest.best : NULL;
+}
+
+static void
+refuse_method(const struct ctl_rpc *rpc, const char *name, struct ctl_call *call)
+{
+	const char *like = find_like(rpc, name);
+
+	if (like != NULL)
+		ctl_call_error(call, CTL_RPC_UNKNOWN_METHOD,
+			"no method is called '%.*s'; did you mean '%s'?", REPEATED_BYTES_MAX,
+			name, like);
+	else
+		ctl_call_error(call, CTL_RPC_UNKNOWN_METHOD, "no method is called '%.*s'",
+			REPEATED_BYTES_MAX, name);
+}
+
+/* Requests. */
+
+static void
+carry_out(struct client *client, const struct ctl_request *request)
+{
+	const struct ctl_rpc *rpc = client->rpc;
+	const struct ctl_method *method = find_method(rpc, request->method);
+	struct ctl_call *call = create_call(client, request->id);
+
+	if (call == NULL && request->id != NULL)
+		answer_error(client, request->id, CTL_RPC_INTERNAL_ERROR, "out of memory");
+	if (call == NULL)
+		return;
+	if (method == NULL)
+		refuse_method(rpc, request->method, call);
+	else
+		method->fn(rpc->context, request->params, call);
+}
+
+static bool
+is_blank(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strchr(" \t\r\n", text[i]) == NULL || text[i] == '\0')
+			return false;
+	}
+	return true;
+}
+
+static void
+handle_line(struct client *client, const char *text, size_t n)
+{
+	struct ctl_request request;
+	struct ctl_request_flaw flaw;
+
+	if (is_blank(text, n))
+		return;
+	client->rpc->stats.requests++;
+	if (ctl_rpc_parse(text, n, &request, &flaw) == 0)
+		carry_out(client, &request);
+	else
+		answer_error(client, request.id, flaw.code, flaw.why);
+	ctl_request_fini(&request);
+}
+
+static void
+cut_oversized(struct client *client)
+{
+	char why[CTL_RPC_WHY_BYTES];
+
+	(void)snprintf(why, sizeof(why), "a request of more than %u bytes is not taken",
+		CTL_RPC_REQUEST_BYTES_MAX);
+	client->rpc->stats.oversized++;
+	answer_error(client, NULL, CTL_RPC_INVALID_REQUEST, why);
+	client->is_cut = true;
+}
+
+/* What is left when a client has ended is a line, too. */
+static void
+find_line(struct client *client)
+{
+	const size_t n = ctl_bytes_length(&client->in);
+	const char *front = client->in.data == NULL ? NULL : ctl_bytes_front(&client->in);
+	const char *end = NULL;
+
+	client->n_line = 0;
+	if (front != NULL && n > client->n_searched)
+		end = memchr(front + client->n_searched, '\n', n - client->n_searched);
+	if (end != NULL)
+		client->n_line = (size_t)(end - front) + 1;
+	else if (client->has_ended)
+		client->n_line = n;
+	client->n_searched = end != NULL ? client->n_line - 1 : n;
+	/* Searched: the bytes before the line's end, or all there are. */
+	if (client->n_searched > CTL_RPC_REQUEST_BYTES_MAX)
+		cut_oversized(client);
+}
+
+static void
+read_some(struct client *client)
+{
+	ssize_t n;
+
+	if (ctl_bytes_reserve(&client->in, READ_BYTES) != 0) {
+		client->is_cut = true;
+		return;
+	}
+	n = recv(client->fd, client->in.data + client->in.end, READ_BYTES, MSG_DONTWAIT);
+	if (n > 0)
+		client->in.end += (size_t)n;
+	else if (n == 0)
+		client->has_ended = true;
+	else
+		client->is_cut = client->is_cut || (errno != EAGAIN && errno != EINTR);
+	ctl_bytes_drop(&client->in, 0);
+	find_line(client);
+}
+
+static void
+handle_lines(struct client *client)
+{
+	for (int i = 0; i < REQUESTS_A_TURN && !client->is_cut && is_ready(client); i++) {
+		handle_line(client, ctl_bytes_front(&client->in), client->n_line);
+		ctl_bytes_drop(&client->in, client->n_line);
+		client->n_searched = 0;
+		find_line(client);
+	}
+}
+
+static void
+on_client(void *context, uint32_t events)
+{
+	struct client *client = context;
+	const bool is_broken = (events & ((uint32_t)EPOLLHUP | (uint32_t)EPOLLERR)) != 0;
+	const bool can_read = client->n_line == 0 && !client->has_ended;
+
+	client->is_in_turn = true;
+	/* It hears nothing any more, and there is nothing to do until others answer its calls.
+	 */
+	if (is_broken && !can_read && !is_ready(client))
+		client->is_cut = true;
+	if (can_read && (events & ~(uint32_t)EPOLLOUT) != 0)
+		read_some(client);
+	handle_lines(client);
+	client->is_in_turn = false;
+	settle(client);
+}
+
+/* One turn for each client that had more requests than its last one was enough for. */
+static void
+on_turn(void *context, uint32_t events)
+{
+	struct ctl_rpc *rpc = context;
+	uint64_t n;
+
+	(void)events;
+	if (read(rpc->turn_fd, &n, sizeof(n)) < 0)
+		return;
+	for (size_t i = 0; i < CTL_RPC_CLIENTS_MAX; i++) {
+		if (rpc->clients[i] != NULL && is_ready(rpc->clients[i]))
+			on_client(rpc->clients[i], 0);
+	}
+}
+
+/* Accepting. */
+
+static void
+refuse_client(struct ctl_rpc *rpc, int fd)
+{
+	char line[CTL_RPC_WHY_BYTES];
+	const int n = snprintf(line, sizeof(line),
+		"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,"
+		"\"message\":\"%u clients are connected already, and no more are taken\"}}\n",
+		CTL_RPC_REFUSED, CTL_RPC_CLIENTS_MAX);
+
+	rpc->stats.refused++;
+	/* The buffer of a new connection has room for it; if not, the client sees an end. */
+	(void)send(fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)close(fd);
+}
+
+static void
+add_client(struct ctl_rpc *rpc, int fd)
+{
+	struct client *client;
+	size_t place = 0;
+
+	while (place < CTL_RPC_CLIENTS_MAX && rpc->clients[place] != NULL)
+		place++;
+	if (place == CTL_RPC_CLIENTS_MAX) {
+		refuse_client(rpc, fd);
+		return;
+	}
+	client = calloc(1, sizeof(*client));
+	if (client == NULL ||
+		ctl_loop_add_fd(rpc->loop, fd, (uint32_t)EPOLLIN, on_client, client) != 0) {
+		free(client);
+		(void)close(fd);
+		return;
+	}
+	client->rpc = rpc;
+	client->fd = fd;
+	client->place = place;
+	rpc->clients[place] = client;
+	rpc->stats.clients++;
+	rpc->stats.accepted++;
+}
+
+static void
+resume_accepting(void *context)
+{
+	struct ctl_rpc *rpc = context;
+
+	rpc->pause = NULL; /* gone after this call */
+	ctl_loop_change_fd(rpc->loop, rpc->socket.fd, (uint32_t)EPOLLIN);
+}
+
+/*
+ * Who waits stays in the backlog, and would wake the loop at once again, for nothing: files or
+ * memory have run out, and take a moment to be there again.
+ */
+static void
+pause_accepting(struct ctl_rpc *rpc)
+{
+	if (ctl_loop_add_timer(rpc->loop, ACCEPT_PAUSE_MS, 0, resume_accepting, rpc,
+		    &rpc->pause) == 0)
+		ctl_loop_change_fd(rpc->loop, rpc->socket.fd, 0);
+}
+
+static void
+on_listener(void *context, uint32_t events)
+{
+	struct ctl_rpc *rpc = context;
+
+	(void)events;
+	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+		const int fd =
+			accept4(rpc->socket.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			add_client(rpc, fd);
+		} else if (errno != EINTR && errno != ECONNABORTED) {
+			if (errno != EAGAIN)
+				pause_accepting(rpc);
+			return;
+		}
+	}
+}
+
+/* Opening and closing. */
+
+static int
+watch_files(struct ctl_rpc *rpc)
+{
+	int ret;
+
+	rpc->turn_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (rpc->turn_fd < 0)
+		return -errno;
+	ret = ctl_loop_add_fd(rpc->loop, rpc->turn_fd, (uint32_t)EPOLLIN, on_turn, rpc);
+	if (ret != 0)
+		goto close_turn;
+	ret = ctl_loop_add_fd(rpc->loop, rpc->socket.fd, (uint32_t)EPOLLIN, on_listener, rpc);
+	if (ret != 0)
+		goto remove_turn;
+	return 0;
+
+remove_turn:
+	ctl_loop_remove_fd(rpc->loop, rpc->turn_fd);
+close_turn:
+	(void)close(rpc->turn_fd);
+	return ret;
+}
+
+int
+ctl_rpc_open(struct ctl_loop *loop, const char *path, const struct ctl_method methods[],
+	size_t n, void *context, struct ctl_rpc **out)
+{
+	struct ctl_rpc *rpc = calloc(1, sizeof(*rpc));
+	int ret;
+
+	if (rpc == NULL)
+		return -ENOMEM;
+	rpc->loop = loop;
+	rpc->methods = methods;
+	rpc->n_methods = n;
+	rpc->context = context;
+	ret = ctl_rpc_socket_open(path, &rpc->socket);
+	if (ret != 0)
+		goto free_rpc;
+	ret = watch_files(rpc);
+	if (ret != 0)
+		goto close_socket;
+	*out = rpc;
+	return 0;
+
+close_socket:
+	ctl_rpc_socket_close(&rpc->socket);
+free_rpc:
+	free(rpc);
+	return ret;
+}
+
+void
+ctl_rpc_close(struct ctl_rpc *rpc)
+{
+	if (rpc == NULL)
+		return;
+	for (size_t i = 0; i < CTL_RPC_CLIENTS_MAX; i++) {
+		if (rpc->clients[i] != NULL)
+			drop_client(rpc->clients[i]);
+	}
+	ctl_loop_remove_timer(rpc->loop, rpc->pause);
+	ctl_loop_remove_fd(rpc->loop, rpc->turn_fd);
+	(void)close(rpc->turn_fd);
+	ctl_loop_remove_fd(rpc->loop, rpc->socket.fd);
+	ctl_rpc_socket_close(&rpc->socket);
+	free(rpc);
+}
+
+void
+ctl_rpc_read_stats(const struct ctl_rpc *rpc, struct ctl_rpc_stats *out)
+{
+	*out = rpc->stats;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_RPC_H
+#define CTL_RPC_H
+
+/**
+ * @file
+ * JSON-RPC 2.0 on a Unix socket, one object a line, for many clients at once.
+ *
+ * Bounded: CTL_RPC_CLIENTS_MAX clients, CTL_RPC_REQUEST_BYTES_MAX bytes a request,
+ * CTL_RPC_ANSWER_BYTES_MAX bytes that wait for one client to read them. A client that sends
+ * more, or does not read, is told where that can be, counted, and cut off; the others notice
+ * nothing. At CTL_RPC_CALLS_MAX calls not answered yet a client's next requests wait. Clients
+ * take turns, so that one with many requests does not hold up the others. Nothing here blocks.
+ *
+ * Answers come in the order in which calls are answered. Batches are refused. A client that
+ * shuts down its sending half is answered still; of one that is gone, what it sent before is
+ * carried out until it is noticed that nobody reads the answers.
+ *
+ * Not thread-safe: the control thread's.
+ */
+
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "ctl_loop.h"
+
+#define CTL_RPC_CLIENTS_MAX       64u
+#define CTL_RPC_REQUEST_BYTES_MAX (1u << 20)
+#define CTL_RPC_ANSWER_BYTES_MAX  (64u << 20)
+#define CTL_RPC_CALLS_MAX         256u
+
+/** Codes of JSON-RPC 2.0, section 5.1, and ours. */
+enum ctl_rpc_error {
+	CTL_RPC_PARSE_ERROR = -32700,
+	CTL_RPC_INVALID_REQUEST = -32600,
+	CTL_RPC_UNKNOWN_METHOD = -32601,
+	CTL_RPC_INVALID_PARAMS = -32602,
+	CTL_RPC_INTERNAL_ERROR = -32603,
+	CTL_RPC_REFUSED = 1, /**< understood, and not possible: the message says why */
+};
+
+struct ctl_rpc;  /* opaque */
+struct ctl_call; /* opaque: one request, to be answered once, now or later */
+
+/**
+ * Carry out a call, and answer it by ctl_call_result() or ctl_call_error(), before returning
+ * or at any later time; also where its client has gone meanwhile.
+ *
+ * @param params  The request's, an object or array; NULL where it has none. Not owned.
+ */
+typedef void (*ctl_method_fn)(void *context, const json_t *params, struct ctl_call *call);
+
+struct ctl_method {
+	const char *name;
+	ctl_method_fn fn;
+};
+
+struct ctl_rpc_stats {
+	uint64_t clients;  /**< connected now */
+	uint64_t accepted; /**< so far, without those refused */
+	uint64_t refused;  /**< for there were too many */
+	uint64_t requests;
+	uint64_t errors;    /**< answered with an error */
+	uint64_t oversized; /**< cut off for a request too long */
+	uint64_t stalled;   /**< cut off for not reading its answers */
+};
+
+/**
+ * Listen on a path.
+ *
+ * The socket is 0660; its group is `shunt` where there is such a group. A stale one, at which
+ * nobody listens, is replaced; folders are not made.
+ *
+ * @param methods   n of them; not copied.
+ * @param[out] out  Untouched on error.
+ * @retval -EADDRINUSE  Somebody listens there.
+ * @retval -EEXIST      Something that is no socket stands there.
+ * @retval -errno       The kernel's reason.
+ */
+int ctl_rpc_open(struct ctl_loop *loop, const char *path, const struct ctl_method methods[],
+	size_t n, void *context, struct ctl_rpc **out) lb_must_check;
+
+/**
+ * Cut all clients off and remove the socket; not from within a method. Calls not answered are
+ * to be answered still. NULL is allowed.
+ */
+void ctl_rpc_close(struct ctl_rpc *rpc);
+
+/** Answer with a result, which is taken over; NULL says that there was no memory for it. */
+void ctl_call_result(struct ctl_call *call, json_t *result);
+
+/** Answer with an error; message in words a person understands, printf-like. */
+void ctl_call_error(struct ctl_call *call, enum ctl_rpc_error code, const char *message, ...)
+	__attribute__((format(printf, 3, 4)));
+
+void ctl_rpc_read_stats(const struct ctl_rpc *rpc, struct ctl_rpc_stats *out);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * shuntd: the daemon. Arguments, start and stop; what it does is in control and dataplane.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "cfg_yaml.h"
+#include "ctl_apply.h"
+#include "ctl_daemon.h"
+
+enum { DONE = 0, FAILED = 1, BAD_USAGE = 2 };
+
+static const char help[] =
+	"Usage: shuntd --config FILE [--check] [--eal \"ARGUMENTS\"] [--foreground]\n"
+	"Balance the services of a configuration over their backends.\n"
+	"\n"
+	"  -c, --config FILE     the configuration (YAML)\n"
+	"  -C, --check           tell what is wrong with it, and start nothing\n"
+	"  -e, --eal \"…\"         more arguments for DPDK's EAL, split at blanks\n"
+	"  -f, --foreground      do not become a daemon (it never does: this is for scripts)\n"
+	"  -h, --help            this text\n"
+	"  -V, --version         the version\n"
+	"\n"
+	"SIGHUP reads the configuration anew; SIGTERM stops. Exit status: 0 done; 1 the work\n"
+	"failed; 2 bad usage or bad configuration.\n";
+
+static const struct option long_options[] = {
+	{"config", required_argument, NULL, 'c'},
+	{"check", no_argument, NULL, 'C'},
+	{"eal", required_argument, NULL, 'e'},
+	{"foreground", no_argument, NULL, 'f'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
+};
+
+struct options {
+	const char *program;
+	const char *config;
+	const char *eal;
+	bool is_check;
+};
+
+/* With the plane running: control until it is told to stop. */
+static int
+run(const struct options *options, struct cfg_model *model, struct dp *dp)
+{
+	const bool is_adaptive = model->dataplane.idle == CFG_IDLE_ADAPTIVE;
+	const struct ctl_daemon_conf conf = {.config_path = options->config, .dp = dp};
+	struct ctl_daemon *daemon;
+	int status = FAILED;
+
+	if (ctl_daemon_create(&conf, model, &daemon) != 0)
+		return FAILED;
+	if (dp_run(dp, is_adaptive) != 0) {
+		(void)fprintf(stderr, "shuntd: the workers do not start\n");
+	} else {
+		(void)fprintf(stderr, "shuntd: ready\n");
+		if (ctl_daemon_run(daemon) == 0)
+			status = DONE;
+	}
+	dp_stop(dp);
+	ctl_daemon_destroy(daemon);
+	return status;
+}
+
+static int
+start(const struct options *options, struct cfg_model *model)
+{
+	struct dp_port_conf ports[DP_PORTS_MAX];
+	const struct cfg_dataplane *plane = &model->dataplane;
+	struct dp_start_conf start_conf = {.program = options->program,
+		.ports = ports,
+		.n_ports = plane->n_ports,
+		.n_workers = plane->workers != 0 ? plane->workers : dp_workers_auto(),
+		.extra = options->eal};
+	struct dp_conf conf = {.n_workers = start_conf.n_workers,
+		.flow_seed = model->hash_seed};
+	uint64_t secret[2];
+	struct dp *dp;
+	int status = FAILED;
+
+	if (plane->n_ports == 0 || plane->n_ports > DP_PORTS_MAX) {
+		(void)fprintf(stderr,
+			"shuntd: %s: dataplane.ports: expected 1 to %u ports, "
+			"found %zu\n",
+			options->config, DP_PORTS_MAX, plane->n_ports);
+		return BAD_USAGE;
+	}
+	for (size_t i = 0; i < plane->n_ports; i++)
+		ports[i] = (struct dp_port_conf){.name = plane->ports[i].name,
+			.device = plane->ports[i].device,
+			.mtu = plane->ports[i].mtu,
+			.wants_twin = plane->kernel == CFG_KERNEL_TAP};
+	if (dp_start(&start_conf, stderr) != 0 || dp_draw_secret(secret) != 0)
+		return FAILED;
+	conf.flows = ctl_apply_flow_conf(model, secret[0], secret[1]);
+	if (dp_create(&conf, dp_now_ns(), &dp) != 0) {
+		(void)fprintf(stderr, "shuntd: there is not enough memory for the workers; "
+				      "dataplane.flow_entries is for each of them\n");
+		return FAILED;
+	}
+	if (dp_open_ports(dp, ports, plane->n_ports, stderr) == 0)
+		status = run(options, model, dp);
+	dp_stop(dp);
+	dp_destroy(dp);
+	return status;
+}
+
+/* Here, so that no thread of the EAL's takes them: they are the control thread's to read. */
+static void
+block_signals(void)
+{
+	sigset_t signals;
+
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGTERM);
+	(void)sigaddset(&signals, SIGINT);
+	(void)sigaddset(&signals, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
+}
+
+static int
+usage_error(const char *what)
+{
+	(void)fprintf(stderr, "shuntd: %sTry 'shuntd --help'.\n", what);
+	return BAD_USAGE;
+}
+
+int
+main(int argc, char *argv[])
+{
+	struct options options = {.program = argv[0]};
+	struct cfg_model model;
+	int option;
+	int status;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	block_signals();
+	while ((option = getopt_long(argc, argv, "c:Ce:fhV", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'c':
+			options.config = optarg;
+			break;
+		case 'C':
+			options.is_check = true;
+			break;
+		case 'e':
+			options.eal = optarg;
+			break;
+		case 'f':
+			break;
+		case 'h':
+			return fputs(help, stdout) < 0 || fflush(stdout) != 0;
+		case 'V':
+			return printf("shuntd %s\n", SHUNT_VERSION) < 0 || fflush(stdout) != 0;
+		default:
+			return usage_error("");
+		}
+	}
+	if (optind < argc)
+		return usage_error("it takes options alone. ");
+	if (options.config == NULL)
+		return usage_error("which configuration? Name it with --config FILE. ");
+	if (cfg_read_file(options.config, stderr, &model) != 0)
+		return BAD_USAGE;
+	status = options.is_check ? DONE : start(&options, &model);
+	cfg_model_fini(&model);
+	return status;
+}

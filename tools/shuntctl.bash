@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+#
+# Completion for shuntctl in bash: source it, or put it into bash's folder of completions as
+# "shuntctl". Names of services and backends are the running daemon's.
+
+_shuntctl_names() # SOCKET KIND: the first column of a list
+{
+	shuntctl ${1:+--socket "$1"} "$2" list 2>/dev/null | sed -n '2,$s/  .*//p'
+}
+
+_shuntctl()
+{
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+	local socket='' i
+	local -a words=() names=()
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-s | --socket)
+			socket=${COMP_WORDS[++i]-}
+			;;
+		--address | --protocol | --port | --table | --affinity | --forward | \
+			--tunnel-port | --vni | --carry | --weight | --state | --mac)
+			((++i))
+			;;
+		-*) ;;
+		*) words+=("${COMP_WORDS[i]}") ;;
+		esac
+	done
+
+	COMPREPLY=()
+	case $before in
+	-s | --socket)
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		return
+		;;
+	--protocol) names=(tcp udp any) ;;
+	--affinity) names=(5-tuple source-ip source-ip-port) ;;
+	--forward) names=(l2 ipip gre gue vxlan) ;;
+	--table) names=(maglev ring rendezvous) ;;
+	--carry) names=(ipip ipv6 gre) ;;
+	--state) names=(up drain down) ;;
+	--address | --port | --tunnel-port | --vni | --weight | --mac) return ;;
+	*)
+		if [[ $word == -* ]]; then
+			names=(--socket --json --help --version)
+			case "${words[*]:0:2}" in
+			stats) names+=(--watch) ;;
+			'service add')
+				names+=(--address --protocol --port --forward --table --affinity
+					--tunnel-port --vni --carry --save)
+				;;
+			'backend add') names+=(--weight --state --mac --save) ;;
+			'service remove' | 'backend remove' | 'backend drain' | 'backend up' | \
+				'backend down' | 'backend weight')
+				names+=(--save)
+				;;
+			esac
+		elif [ ${#words[@]} -eq 0 ]; then
+			names=(status stats top service backend explain plan reload config)
+		elif [ ${#words[@]} -eq 1 ]; then
+			case ${words[0]} in
+			service) names=(list show add remove) ;;
+			backend) names=(list add remove drain up down weight) ;;
+			config) names=(show save) ;;
+			explain) names=(tcp udp) ;;
+			plan | reload)
+				mapfile -t COMPREPLY < <(compgen -f -- "$word")
+				return
+				;;
+			esac
+		else
+			case "${words[*]:0:2}" in
+			'service show' | 'service remove' | 'backend list')
+				[ ${#words[@]} -gt 2 ] ||
+					mapfile -t names < <(_shuntctl_names "$socket" service)
+				;;
+			'backend weight')
+				[ ${#words[@]} -gt 2 ] ||
+					mapfile -t names < <(_shuntctl_names "$socket" backend)
+				;;
+			'backend remove' | 'backend drain' | 'backend up' | 'backend down')
+				mapfile -t names < <(_shuntctl_names "$socket" backend)
+				;;
+			esac
+		fi
+		;;
+	esac
+	for i in "${names[@]}"; do
+		[[ $i != "$word"* ]] || COMPREPLY+=("$(printf '%q' "$i")")
+	done
+}
+
+complete -F _shuntctl shuntctl

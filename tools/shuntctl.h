@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SHUNTCTL_H
+#define SHUNTCTL_H
+
+/**
+ * @file
+ * The parts of shuntctl: its options, the calls, and each command. A command returns the exit
+ * status; whoever returns another than SHUNTCTL_DONE has said why on stderr.
+ */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+enum { SHUNTCTL_DONE = 0, SHUNTCTL_FAILED = 1, SHUNTCTL_BAD_USAGE = 2 };
+
+/** Options that have a value, each for a key of the configuration file. */
+enum shuntctl_value {
+	SHUNTCTL_ADDRESS,
+	SHUNTCTL_PROTOCOL,
+	SHUNTCTL_PORT,
+	SHUNTCTL_TABLE,
+	SHUNTCTL_AFFINITY,
+	SHUNTCTL_FORWARD,
+	SHUNTCTL_TUNNEL_PORT,
+	SHUNTCTL_VNI,
+	SHUNTCTL_CARRY,
+	SHUNTCTL_WEIGHT,
+	SHUNTCTL_STATE,
+	SHUNTCTL_MAC,
+	SHUNTCTL_N_VALUES
+};
+
+struct shuntctl {
+	const char *socket;
+	bool is_json;
+	bool is_watch;
+	bool is_save;
+	const char *values[SHUNTCTL_N_VALUES]; /**< NULL: not given */
+	char *const *args;                     /**< behind the words of the command */
+	int n_args;
+	struct ctl_client *client; /**< NULL until the first call */
+};
+
+/* shuntctl_call.c */
+
+/**
+ * Call a method of the daemon; connects before the first.
+ *
+ * @param params       Taken over; NULL: none.
+ * @param[out] result  The caller's; untouched unless SHUNTCTL_DONE is returned.
+ */
+int shuntctl_call(struct shuntctl *ctl, const char *method, json_t *params, json_t **result);
+
+/** Tell of bad usage: "shuntctl: WHAT", and where help is. Returns SHUNTCTL_BAD_USAGE. */
+int shuntctl_usage_error(const char *what, ...) __attribute__((format(printf, 1, 2)));
+
+/** Tell that memory is short. Returns SHUNTCTL_FAILED. */
+int shuntctl_no_memory(void);
+
+/** Look whether all of stdout got out. Returns the exit status. */
+int shuntctl_finish_output(void);
+
+/** Write an object on stdout, indented; of a series, one a line. Returns the exit status. */
+int shuntctl_write_json(const json_t *object, bool is_series);
+
+/* shuntctl_show.c */
+int shuntctl_status(struct shuntctl *ctl);
+int shuntctl_service_list(struct shuntctl *ctl);
+int shuntctl_service_show(struct shuntctl *ctl);
+int shuntctl_backend_list(struct shuntctl *ctl);
+int shuntctl_explain(struct shuntctl *ctl);
+int shuntctl_config_show(struct shuntctl *ctl);
+
+/* shuntctl_stats.c */
+int shuntctl_stats(struct shuntctl *ctl);
+int shuntctl_top(struct shuntctl *ctl);
+
+/* shuntctl_file.c */
+int shuntctl_plan(struct shuntctl *ctl);
+int shuntctl_reload(struct shuntctl *ctl);
+int shuntctl_config_save(struct shuntctl *ctl);
+
+/* shuntctl_edit.c */
+int shuntctl_service_add(struct shuntctl *ctl);
+int shuntctl_service_remove(struct shuntctl *ctl);
+int shuntctl_backend_add(struct shuntctl *ctl);
+int shuntctl_backend_remove(struct shuntctl *ctl);
+int shuntctl_backend_drain(struct shuntctl *ctl);
+int shuntctl_backend_up(struct shuntctl *ctl);
+int shuntctl_backend_down(struct shuntctl *ctl);
+int shuntctl_backend_weight(struct shuntctl *ctl);
+
+#endif

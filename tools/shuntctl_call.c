@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl_client.h"
+#include "ctl_proto.h"
+#include "shuntctl.h"
+
+#define CONNECT_MS 5000u
+/* Of a change: the build of the largest tables is waited for. */
+#define ANSWER_MS 120000u
+
+#define REAL_DIGITS 9
+
+/* JSON-RPC 2.0, section 5.1. */
+#define INVALID_PARAMS (-32602)
+
+int
+shuntctl_usage_error(const char *what, ...)
+{
+	va_list args;
+
+	(void)fputs("shuntctl: ", stderr);
+	va_start(args, what);
+	(void)vfprintf(stderr, what, args);
+	va_end(args);
+	(void)fputs("\nTry 'shuntctl --help'.\n", stderr);
+	return SHUNTCTL_BAD_USAGE;
+}
+
+int
+shuntctl_no_memory(void)
+{
+	(void)fputs("shuntctl: there is not enough memory\n", stderr);
+	return SHUNTCTL_FAILED;
+}
+
+int
+shuntctl_finish_output(void)
+{
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		return SHUNTCTL_DONE;
+	(void)fprintf(stderr, "shuntctl: standard output cannot be written: %s\n",
+		strerror(errno));
+	return SHUNTCTL_FAILED;
+}
+
+int
+shuntctl_write_json(const json_t *object, bool is_series)
+{
+	const size_t flags = is_series ? JSON_COMPACT : JSON_INDENT(2);
+
+	errno = 0;
+	if (json_dumpf(object, stdout, flags | JSON_REAL_PRECISION(REAL_DIGITS)) == 0)
+		(void)fputc('\n', stdout);
+	return shuntctl_finish_output();
+}
+
+static void
+tell_no_connection(const char *socket, int error)
+{
+	(void)fprintf(stderr, "shuntctl: no connection to %s: %s\n", socket, strerror(error));
+	if (error == ENOENT || error == ECONNREFUSED)
+		(void)fputs("shuntctl: is shuntd running? Start it with 'shuntd --config "
+			    "FILE', or name the socket of another with --socket PATH or "
+			    "SHUNT_SOCKET\n",
+			stderr);
+	else if (error == EACCES || error == EPERM)
+		(void)fputs("shuntctl: it takes root, or the group 'shunt'\n", stderr);
+}
+
+static void
+tell_no_answer(const char *socket, int error)
+{
+	const char *why = strerror(error);
+
+	if (error == ECONNRESET)
+		why = "it closed the connection";
+	else if (error == ETIMEDOUT)
+		why = "none came in time";
+	else if (error == EPROTO)
+		why = "what came is no answer; is it shuntd that listens there?";
+	else if (error == EMSGSIZE)
+		why = "it is too long";
+	(void)fprintf(stderr, "shuntctl: no answer from %s: %s\n", socket, why);
+}
+
+/* Of a file's errors each line begins with its place, and stays as editors want it. */
+static void
+tell_refusal(const char *method, const char *message, int code)
+{
+	const bool is_file =
+		strcmp(method, CTL_METHOD_RELOAD) == 0 || strcmp(method, CTL_METHOD_PLAN) == 0;
+
+	if (code != INVALID_PARAMS || !is_file)
+		(void)fputs("shuntctl: ", stderr);
+	(void)fprintf(stderr, "%s\n", message);
+	if (strcmp(method, CTL_METHOD_RELOAD) == 0)
+		(void)fputs("shuntctl: nothing is loaded; what runs goes on\n", stderr);
+}
+
+int
+shuntctl_call(struct shuntctl *ctl, const char *method, json_t *params, json_t **result)
+{
+	struct ctl_client_error error;
+	int status = SHUNTCTL_FAILED;
+	int ret = 0;
+
+	if (ctl->client == NULL)
+		ret = ctl_client_open(ctl->socket, CONNECT_MS, &ctl->client);
+	if (ret != 0) {
+		json_decref(params);
+		tell_no_connection(ctl->socket, -ret);
+		return SHUNTCTL_FAILED;
+	}
+	ret = ctl_client_call(ctl->client, method, params, ANSWER_MS, result, &error);
+	json_decref(params);
+	if (ret == 0)
+		return SHUNTCTL_DONE;
+	if (ret == -EREMOTEIO) {
+		tell_refusal(method, error.message, error.code);
+		if (error.code == INVALID_PARAMS)
+			status = SHUNTCTL_BAD_USAGE;
+		free(error.message);
+	} else {
+		tell_no_answer(ctl->socket, -ret);
+	}
+	return status;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl_proto.h"
+#include "lb_compiler.h"
+#include "shuntctl.h"
+
+/* The daemon has a working folder of its own: paths go to it whole. NULL: no memory. */
+static char *
+make_absolute(const char *path)
+{
+	char *folder;
+	char *whole = NULL;
+
+	if (path[0] == '/')
+		return strdup(path);
+	folder = getcwd(NULL, 0);
+	if (folder != NULL && asprintf(&whole, "%s/%s", folder, path) < 0)
+		whole = NULL;
+	free(folder);
+	return whole;
+}
+
+static json_t *
+make_params(const char *path)
+{
+	char *whole = make_absolute(path);
+	json_t *params = whole == NULL ? NULL : json_pack("{s:s}", CTL_KEY_PATH, whole);
+
+	free(whole);
+	return params;
+}
+
+static const char *
+text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text != NULL ? text : "-";
+}
+
+static void
+print_value(const json_t *value)
+{
+	char *text;
+
+	if (json_is_string(value)) {
+		(void)fputs(json_string_value(value), stdout);
+		return;
+	}
+	text = json_dumps(value, JSON_ENCODE_ANY);
+	(void)fputs(text != NULL ? text : "?", stdout);
+	free(text);
+}
+
+static void
+print_changes(const json_t *changes, const char *indent)
+{
+	for (size_t i = 0; i < json_array_size(changes); i++) {
+		const json_t *change = json_array_get(changes, i);
+
+		(void)printf("%s%s: ", indent, text_of(change, CTL_KEY_KEY));
+		print_value(json_object_get(change, CTL_KEY_FROM));
+		(void)fputs(" -> ", stdout);
+		print_value(json_object_get(change, CTL_KEY_TO));
+		(void)fputc('\n', stdout);
+	}
+}
+
+/* As diff has it: + for what comes, - for what goes, ~ for what changes. */
+static char
+sign_of(const json_t *object)
+{
+	const char *change = text_of(object, CTL_KEY_CHANGE);
+
+	if (strcmp(change, CTL_CHANGE_ADD) == 0)
+		return '+';
+	return strcmp(change, CTL_CHANGE_REMOVE) == 0 ? '-' : '~';
+}
+
+static void
+print_service(const json_t *service)
+{
+	const json_t *backends = json_object_get(service, CTL_KEY_BACKENDS);
+	const json_t *moved = json_object_get(service, CTL_KEY_SLOTS_MOVED);
+	const json_int_t n_slots = json_integer_value(json_object_get(service, CTL_KEY_SLOTS));
+
+	(void)printf("%c service %s: ", sign_of(service), text_of(service, CTL_KEY_NAME));
+	if (json_is_integer(moved))
+		(void)printf("%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
+			     " slots move (%.2f %%)\n",
+			json_integer_value(moved), n_slots,
+			100.0 * (double)json_integer_value(moved) / (double)n_slots);
+	else
+		(void)fputs("all flows are hashed anew\n", stdout);
+	print_changes(json_object_get(service, CTL_KEY_CHANGES), "    ");
+	for (size_t i = 0; i < json_array_size(backends); i++) {
+		const json_t *backend = json_array_get(backends, i);
+
+		(void)printf("  %c backend %s\n", sign_of(backend),
+			text_of(backend, CTL_KEY_NAME));
+		print_changes(json_object_get(backend, CTL_KEY_CHANGES), "      ");
+	}
+}
+
+static int
+print_plan(const json_t *result)
+{
+	const json_t *services = json_object_get(result, CTL_KEY_SERVICES);
+	const json_t *settings = json_object_get(result, CTL_KEY_SETTINGS);
+
+	if (json_array_size(services) == 0 && json_array_size(settings) == 0)
+		(void)puts("nothing changes");
+	print_changes(settings, "~ ");
+	for (size_t i = 0; i < json_array_size(services); i++)
+		print_service(json_array_get(services, i));
+	if (json_is_string(json_object_get(result, CTL_KEY_OBSTACLE)))
+		(void)printf("a reload would be refused: %s\n",
+			text_of(result, CTL_KEY_OBSTACLE));
+	return shuntctl_finish_output();
+}
+
+int
+shuntctl_plan(struct shuntctl *ctl)
+{
+	json_t *params = make_params(ctl->args[0]);
+	json_t *result;
+	int status;
+
+	if (params == NULL)
+		return shuntctl_usage_error("%s: a path is to be UTF-8", ctl->args[0]);
+	status = shuntctl_call(ctl, CTL_METHOD_PLAN, params, &result);
+	if (status != SHUNTCTL_DONE)
+		return status;
+	status = ctl->is_json ? shuntctl_write_json(result, false) : print_plan(result);
+	json_decref(result);
+	return status;
+}
+
+int
+shuntctl_reload(struct shuntctl *ctl)
+{
+	json_t *params = NULL;
+	json_t *result;
+	int status;
+
+	if (ctl->n_args > 0) {
+		params = make_params(ctl->args[0]);
+		if (params == NULL)
+			return shuntctl_usage_error("%s: a path is to be UTF-8", ctl->args[0]);
+	}
+	status = shuntctl_call(ctl, CTL_METHOD_RELOAD, params, &result);
+	if (status != SHUNTCTL_DONE)
+		return status;
+	if (ctl->is_json)
+		status = shuntctl_write_json(result, false);
+	json_decref(result);
+	return status;
+}
+
+int
+shuntctl_config_save(struct shuntctl *ctl)
+{
+	json_t *result;
+	int status = shuntctl_call(ctl, CTL_METHOD_CONFIG_SAVE, NULL, &result);
+
+	if (status != SHUNTCTL_DONE)
+		return status;
+	if (ctl->is_json)
+		status = shuntctl_write_json(result, false);
+	json_decref(result);
+	return status;
+}

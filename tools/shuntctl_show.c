@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "ctl_proto.h"
+#include "lb_compiler.h"
+#include "shuntctl.h"
+#include "shuntctl_table.h"
+
+typedef int (*print_fn)(const json_t *result);
+
+/* One call without or with params, and its result as JSON or as print writes it. */
+static int
+show(struct shuntctl *ctl, const char *method, json_t *params, print_fn print)
+{
+	json_t *result;
+	int status = shuntctl_call(ctl, method, params, &result);
+
+	if (status != SHUNTCTL_DONE)
+		return status;
+	status = ctl->is_json ? shuntctl_write_json(result, false) : print(result);
+	json_decref(result);
+	return status;
+}
+
+static int
+finish_table(struct shuntctl_table *table)
+{
+	if (!shuntctl_table_print(table, stdout))
+		return shuntctl_no_memory();
+	return shuntctl_finish_output();
+}
+
+static const char *
+text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text != NULL ? text : "-";
+}
+
+static json_int_t
+number_of(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static int
+print_ports(const json_t *ports)
+{
+	static const struct shuntctl_column columns[] = {{"PORT", false}, {"DEVICE", false},
+		{"DRIVER", false}, {"KERNEL", false}, {"MAC", false}, {"MTU", true},
+		{"RX", true}, {"TX", true}};
+	static const char *const keys[] = {CTL_KEY_NAME, CTL_KEY_DEVICE, CTL_KEY_DRIVER,
+		CTL_KEY_KERNEL_INTERFACE, CTL_KEY_MAC, CTL_KEY_MTU, CTL_KEY_RX_QUEUES,
+		CTL_KEY_TX_QUEUES};
+	struct shuntctl_table table;
+
+	shuntctl_table_init(&table, columns, LB_N_ELEMENTS(columns));
+	for (size_t i = 0; i < json_array_size(ports); i++)
+		for (size_t k = 0; k < LB_N_ELEMENTS(keys); k++)
+			shuntctl_table_add_member(&table, json_array_get(ports, i), keys[k]);
+	return finish_table(&table);
+}
+
+static int
+print_status(const json_t *result)
+{
+	const json_int_t seconds =
+		(json_int_t)json_real_value(json_object_get(result, CTL_KEY_UPTIME_SECONDS));
+	const json_t *rpc = json_object_get(result, CTL_KEY_RPC);
+
+	(void)printf("shuntd %s, process %" JSON_INTEGER_FORMAT ", up %" JSON_INTEGER_FORMAT
+		     "d %02" JSON_INTEGER_FORMAT ":%02" JSON_INTEGER_FORMAT
+		     ":%02" JSON_INTEGER_FORMAT "\n",
+		text_of(result, CTL_KEY_VERSION), number_of(result, CTL_KEY_PID),
+		seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+	(void)printf("configuration  %s, generation %" JSON_INTEGER_FORMAT "\n",
+		text_of(result, CTL_KEY_CONFIG), number_of(result, CTL_KEY_GENERATION));
+	(void)printf("services       %" JSON_INTEGER_FORMAT "\n",
+		number_of(result, CTL_KEY_SERVICES));
+	(void)printf("backends       %" JSON_INTEGER_FORMAT
+		     ", without a next hop %" JSON_INTEGER_FORMAT "\n",
+		number_of(result, CTL_KEY_BACKENDS), number_of(result, CTL_KEY_UNREACHED));
+	(void)printf("workers        %" JSON_INTEGER_FORMAT "\n",
+		number_of(result, CTL_KEY_WORKERS));
+	(void)printf("clients        %" JSON_INTEGER_FORMAT " now, %" JSON_INTEGER_FORMAT
+		     " so far\n\n",
+		number_of(rpc, CTL_KEY_CLIENTS), number_of(rpc, CTL_KEY_ACCEPTED));
+	return print_ports(json_object_get(result, CTL_KEY_PORTS));
+}
+
+int
+shuntctl_status(struct shuntctl *ctl)
+{
+	return show(ctl, CTL_METHOD_STATUS, NULL, print_status);
+}
+
+static void
+add_table_cell(struct shuntctl_table *table, const json_t *service)
+{
+	const json_t *value = json_object_get(service, CTL_KEY_TABLE);
+
+	shuntctl_table_add(table, "%s:%" JSON_INTEGER_FORMAT, text_of(value, CTL_KEY_ALGORITHM),
+		number_of(value, CTL_KEY_SIZE));
+}
+
+static int
+print_services(const json_t *result)
+{
+	static const struct shuntctl_column columns[] = {{"SERVICE", false}, {"ADDRESS", false},
+		{"PROTOCOL", false}, {"PORT", true}, {"FORWARD", false}, {"TABLE", false},
+		{"AFFINITY", false}, {"BACKENDS", true}, {"UP", true}};
+	const json_t *services = json_object_get(result, CTL_KEY_SERVICES);
+	struct shuntctl_table table;
+
+	shuntctl_table_init(&table, columns, LB_N_ELEMENTS(columns));
+	for (size_t i = 0; i < json_array_size(services); i++) {
+		const json_t *service = json_array_get(services, i);
+
+		shuntctl_table_add_member(&table, service, CTL_KEY_NAME);
+		shuntctl_table_add_member(&table, service, CTL_KEY_ADDRESS);
+		shuntctl_table_add_member(&table, service, CTL_KEY_PROTOCOL);
+		shuntctl_table_add_member(&table, service, CTL_KEY_PORT);
+		shuntctl_table_add_member(&table, service, CTL_KEY_FORWARD);
+		add_table_cell(&table, service);
+		shuntctl_table_add_member(&table, service, CTL_KEY_AFFINITY);
+		shuntctl_table_add_member(&table, service, CTL_KEY_BACKENDS);
+		shuntctl_table_add_member(&table, service, CTL_KEY_UP);
+	}
+	return finish_table(&table);
+}
+
+int
+shuntctl_service_list(struct shuntctl *ctl)
+{
+	return show(ctl, CTL_METHOD_SERVICE_LIST, NULL, print_services);
+}
+
+/* The first column is what other commands take for a backend. */
+static int
+print_backends(const json_t *backends, const char *service)
+{
+	static const struct shuntctl_column columns[] = {{"BACKEND", false}, {"ADDRESS", false},
+		{"WEIGHT", true}, {"STATE", false}, {"SLOTS", true}, {"PACKETS", true},
+		{"BYTES", true}, {"FLOWS", true}};
+	static const char *const keys[] = {CTL_KEY_ADDRESS, CTL_KEY_WEIGHT, CTL_KEY_STATE,
+		CTL_KEY_SLOTS, CTL_KEY_PACKETS, CTL_KEY_BYTES, CTL_KEY_FLOWS};
+	struct shuntctl_table table;
+
+	shuntctl_table_init(&table, columns, LB_N_ELEMENTS(columns));
+	for (size_t i = 0; i < json_array_size(backends); i++) {
+		const json_t *backend = json_array_get(backends, i);
+
+		shuntctl_table_add(&table, "%s/%s",
+			service != NULL ? service : text_of(backend, CTL_KEY_SERVICE),
+			text_of(backend, CTL_KEY_NAME));
+		for (size_t k = 0; k < LB_N_ELEMENTS(keys); k++)
+			shuntctl_table_add_member(&table, backend, keys[k]);
+	}
+	return finish_table(&table);
+}
+
+static int
+print_service(const json_t *result)
+{
+	static const char *const keys[] = {CTL_KEY_ADDRESS, CTL_KEY_PROTOCOL, CTL_KEY_PORT,
+		CTL_KEY_AFFINITY, CTL_KEY_FORWARD, CTL_KEY_TUNNEL_PORT, CTL_KEY_VNI,
+		CTL_KEY_PACKETS, CTL_KEY_BYTES, CTL_KEY_FLOWS};
+	const json_t *service = json_object_get(result, CTL_KEY_SERVICE);
+	const json_t *table = json_object_get(service, CTL_KEY_TABLE);
+	const json_t *carry = json_object_get(service, CTL_KEY_CARRY);
+
+	(void)printf("%-12s %s\n", CTL_KEY_SERVICE, text_of(service, CTL_KEY_NAME));
+	(void)printf("%-12s %s, %" JSON_INTEGER_FORMAT " slots\n", CTL_KEY_TABLE,
+		text_of(table, CTL_KEY_ALGORITHM), number_of(table, CTL_KEY_SIZE));
+	for (size_t i = 0; i < LB_N_ELEMENTS(keys); i++) {
+		const json_t *value = json_object_get(service, keys[i]);
+
+		if (json_is_integer(value))
+			(void)printf("%-12s %" JSON_INTEGER_FORMAT "\n", keys[i],
+				json_integer_value(value));
+		else if (json_is_string(value))
+			(void)printf("%-12s %s\n", keys[i], json_string_value(value));
+	}
+	for (size_t i = 0; i < json_array_size(carry); i++)
+		(void)printf("%-12s %s\n", CTL_KEY_CARRY,
+			json_string_value(json_array_get(carry, i)));
+	(void)fputc('\n', stdout);
+	return print_backends(json_object_get(service, CTL_KEY_BACKENDS),
+		text_of(service, CTL_KEY_NAME));
+}
+
+int
+shuntctl_service_show(struct shuntctl *ctl)
+{
+	return show(ctl, CTL_METHOD_SERVICE_SHOW,
+		json_pack("{s:s}", CTL_KEY_NAME, ctl->args[0]), print_service);
+}
+
+static int
+print_backend_list(const json_t *result)
+{
+	return print_backends(json_object_get(result, CTL_KEY_BACKENDS), NULL);
+}
+
+int
+shuntctl_backend_list(struct shuntctl *ctl)
+{
+	json_t *params = NULL;
+
+	if (ctl->n_args > 0)
+		params = json_pack("{s:s}", CTL_KEY_SERVICE, ctl->args[0]);
+	return show(ctl, CTL_METHOD_BACKEND_LIST, params, print_backend_list);
+}
+
+static void
+print_outer(const json_t *outer)
+{
+	const json_t *source_port = json_object_get(outer, CTL_KEY_UDP_SOURCE_PORT);
+
+	(void)printf("outer     %s", text_of(outer, CTL_KEY_MODE));
+	if (json_is_string(json_object_get(outer, CTL_KEY_DESTINATION)))
+		(void)printf(" from %s to %s", text_of(outer, CTL_KEY_SOURCE),
+			text_of(outer, CTL_KEY_DESTINATION));
+	if (json_is_integer(source_port))
+		(void)printf(", UDP port %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT,
+			json_integer_value(source_port), number_of(outer, CTL_KEY_UDP_PORT));
+	(void)printf(", %" JSON_INTEGER_FORMAT " bytes more\n",
+		number_of(outer, CTL_KEY_OVERHEAD));
+}
+
+static int
+print_explanation(const json_t *result)
+{
+	const json_t *outer = json_object_get(result, CTL_KEY_OUTER);
+
+	(void)printf("verdict   %s", text_of(result, CTL_KEY_VERDICT));
+	if (json_is_string(json_object_get(result, CTL_KEY_REASON)))
+		(void)printf(" (%s)", text_of(result, CTL_KEY_REASON));
+	(void)printf("\nservice   %s\n", text_of(result, CTL_KEY_SERVICE));
+	if (json_is_string(json_object_get(result, CTL_KEY_HASH)))
+		(void)printf("hash      %s\n", text_of(result, CTL_KEY_HASH));
+	if (json_is_string(json_object_get(result, CTL_KEY_BACKEND)))
+		(void)printf("slot      %" JSON_INTEGER_FORMAT "\nbackend   %s (%s)\n",
+			number_of(result, CTL_KEY_SLOT), text_of(result, CTL_KEY_BACKEND),
+			text_of(result, CTL_KEY_BACKEND_ADDRESS));
+	if (json_is_object(outer))
+		print_outer(outer);
+	return shuntctl_finish_output();
+}
+
+int
+shuntctl_explain(struct shuntctl *ctl)
+{
+	return show(ctl, CTL_METHOD_EXPLAIN,
+		json_pack("{s:s, s:s, s:s}", CTL_KEY_PROTOCOL, ctl->args[0], CTL_KEY_CLIENT,
+			ctl->args[1], CTL_KEY_DESTINATION, ctl->args[2]),
+		print_explanation);
+}
+
+static int
+print_text(const json_t *result)
+{
+	(void)fputs(text_of(result, CTL_KEY_TEXT), stdout);
+	return shuntctl_finish_output();
+}
+
+int
+shuntctl_config_show(struct shuntctl *ctl)
+{
+	return show(ctl, CTL_METHOD_CONFIG_SHOW, NULL, print_text);
+}
