@@ -120,10 +120,12 @@ static const struct command commands[] = {
 	{{"config", "save"}, "", shuntctl_config_save, 0, 0, 0, 0},
 };
 
-/* Words that are there, where one was given that is not: the second words of a group. */
+/* group: the word before, or NULL. The nearest is named where a third of it differs at most. */
 static int
 tell_unknown(const char *group, const char *word)
 {
+	const char *before = group != NULL ? group : "";
+	const char *blank = group != NULL ? " " : "";
 	struct cfg_nearest nearest;
 
 	cfg_nearest_init(&nearest, word, strlen(word));
@@ -133,9 +135,11 @@ tell_unknown(const char *group, const char *word)
 		else if (strcmp(commands[i].words[0], group) == 0)
 			cfg_nearest_offer(&nearest, commands[i].words[1]);
 	}
-	return shuntctl_usage_error("no command is called '%s%s%s'; the nearest is '%s%s%s'",
-		group != NULL ? group : "", group != NULL ? " " : "", word,
-		group != NULL ? group : "", group != NULL ? " " : "", nearest.best);
+	if (nearest.best == NULL || nearest.distance * 3 > strlen(nearest.best))
+		return shuntctl_usage_error("no command is called '%s%s%s'", before, blank,
+			word);
+	return shuntctl_usage_error("no command is called '%s%s%s'; did you mean '%s%s%s'?",
+		before, blank, word, before, blank, nearest.best);
 }
 
 /* The command that the words name; NULL: it is told why not. */

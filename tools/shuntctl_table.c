@@ -94,16 +94,18 @@ print_rows(const struct shuntctl_table *table, FILE *to)
 
 	for (size_t i = 0; i < n_columns; i++)
 		widths[i] = count_characters(table->columns[i].title);
-	for (size_t i = 0; i < table->n_cells; i++) {
-		const size_t width = count_characters(table->cells[i]);
+	for (size_t row = 0; row < table->n_cells; row += n_columns) {
+		for (size_t i = 0; i < n_columns; i++) {
+			const size_t width = count_characters(table->cells[row + i]);
 
-		if (width > widths[i % n_columns])
-			widths[i % n_columns] = width;
+			widths[i] = width > widths[i] ? width : widths[i];
+		}
 	}
 	for (size_t i = 0; i < n_columns; i++)
 		print_cell(table, i, table->columns[i].title, widths[i], to);
-	for (size_t i = 0; i < table->n_cells; i++)
-		print_cell(table, i % n_columns, table->cells[i], widths[i % n_columns], to);
+	for (size_t row = 0; row < table->n_cells; row += n_columns)
+		for (size_t i = 0; i < n_columns; i++)
+			print_cell(table, i, table->cells[row + i], widths[i], to);
 }
 
 bool

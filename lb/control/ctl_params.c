@@ -91,7 +91,8 @@ ctl_params_any_text(const char *text)
 	if (plain == NULL)
 		return made;
 	for (char *c = plain; *c != '\0'; c++)
-		*c = (unsigned char)*c < 0x80 ? *c : '?';
+		if ((unsigned char)*c >= 0x80)
+			*c = '?';
 	made = json_string(plain);
 	free(plain);
 	return made;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl_index.h"
+
 static int
 fill(const struct cfg_service *service, uint64_t hash_seed,
 	const struct lb_picker_backend *backends, struct ctl_picking *out)
@@ -57,38 +59,22 @@ ctl_picking_fini(struct ctl_picking *picking)
 	*picking = (struct ctl_picking){.picker = NULL};
 }
 
-static int
-compare_names(const void *a, const void *b)
-{
-	const struct cfg_backend *const *first = a;
-	const struct cfg_backend *const *second = b;
-
-	return strcmp((*first)->name, (*second)->name);
-}
-
-/* For each backend of next its place in now, or SIZE_MAX. NULL: no memory. */
+/* For each backend of next its place in now, or CTL_INDEX_NONE. NULL: no memory. */
 static size_t *
 match_backends(const struct cfg_service *now, const struct cfg_service *next)
 {
-	const struct cfg_backend **sorted = calloc(now->n_backends + 1, sizeof(*sorted));
 	size_t *places = calloc(next->n_backends + 1, sizeof(*places));
+	struct ctl_index index;
 
-	if (sorted == NULL || places == NULL) {
-		free(sorted);
+	if (places == NULL)
+		return NULL;
+	if (ctl_index_backends(now, &index) != 0) {
 		free(places);
 		return NULL;
 	}
-	for (size_t i = 0; i < now->n_backends; i++)
-		sorted[i] = &now->backends[i];
-	qsort(sorted, now->n_backends, sizeof(*sorted), compare_names);
-	for (size_t i = 0; i < next->n_backends; i++) {
-		const struct cfg_backend *key = &next->backends[i];
-		const struct cfg_backend **found =
-			bsearch(&key, sorted, now->n_backends, sizeof(*sorted), compare_names);
-
-		places[i] = found == NULL ? SIZE_MAX : (size_t)(*found - now->backends);
-	}
-	free(sorted);
+	for (size_t i = 0; i < next->n_backends; i++)
+		places[i] = ctl_index_find(&index, next->backends[i].name);
+	ctl_index_fini(&index);
 	return places;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cfg_node.h"
+#include "ctl_index.h"
 #include "ctl_params.h"
 #include "ctl_picking.h"
 #include "ctl_proto.h"
@@ -166,7 +167,8 @@ make_changed(const char *name, const void *now, const void *next, json_t *change
 
 /* One backend, if it differs. */
 static int
-append_backend(json_t *list, const struct cfg_backend *now, const struct cfg_backend *next)
+append_backend(json_t *list, const char *name, const struct cfg_backend *now,
+	const struct cfg_backend *next)
 {
 	json_t *changes = json_array();
 	int failed = 0;
@@ -190,57 +192,34 @@ append_backend(json_t *list, const struct cfg_backend *now, const struct cfg_bac
 	changes = finish(changes, failed);
 	if (changes == NULL)
 		return -1;
-	return json_array_append_new(list,
-		make_changed(next != NULL ? next->name : now->name, now, next, changes));
-}
-
-static int
-compare_backends(const void *a, const void *b)
-{
-	const struct cfg_backend *const *first = a;
-	const struct cfg_backend *const *second = b;
-
-	return strcmp((*first)->name, (*second)->name);
-}
-
-/* A service's backends by name; NULL: no memory. */
-static const struct cfg_backend **
-sort_backends(const struct cfg_service *service)
-{
-	const struct cfg_backend **sorted = calloc(service->n_backends + 1, sizeof(*sorted));
-
-	for (size_t i = 0; sorted != NULL && i < service->n_backends; i++)
-		sorted[i] = &service->backends[i];
-	if (sorted != NULL)
-		qsort(sorted, service->n_backends, sizeof(*sorted), compare_backends);
-	return sorted;
+	return json_array_append_new(list, make_changed(name, now, next, changes));
 }
 
 /* The backends that differ: in the order of next, and then those that are gone. */
 static json_t *
 make_backends(const struct cfg_service *now, const struct cfg_service *next)
 {
-	const struct cfg_backend **of_now = sort_backends(now);
-	const struct cfg_backend **of_next = sort_backends(next);
+	struct ctl_index of_now = {.items = NULL};
+	struct ctl_index of_next = {.items = NULL};
 	json_t *list = json_array();
-	int failed = of_now == NULL || of_next == NULL;
+	int failed = ctl_index_backends(now, &of_now) != 0 ||
+		     ctl_index_backends(next, &of_next) != 0;
 
 	for (size_t i = 0; i < next->n_backends && failed == 0; i++) {
-		const struct cfg_backend *key = &next->backends[i];
-		const struct cfg_backend **found = bsearch(&key, of_now, now->n_backends,
-			sizeof(*found), compare_backends);
+		const struct cfg_backend *backend = &next->backends[i];
+		const size_t place = ctl_index_find(&of_now, backend->name);
 
-		failed |= append_backend(list, found == NULL ? NULL : *found, key);
+		failed |= append_backend(list, backend->name,
+			place == CTL_INDEX_NONE ? NULL : &now->backends[place], backend);
 	}
 	for (size_t i = 0; i < now->n_backends && failed == 0; i++) {
-		const struct cfg_backend *key = &now->backends[i];
+		const struct cfg_backend *backend = &now->backends[i];
 
-		if (bsearch(&key, of_next, next->n_backends, sizeof(*of_next),
-			    compare_backends) == NULL)
-			failed |= append_backend(list, key, NULL);
+		if (ctl_index_find(&of_next, backend->name) == CTL_INDEX_NONE)
+			failed |= append_backend(list, backend->name, backend, NULL);
 	}
-	free(of_now);
-	free(of_next);
+	ctl_index_fini(&of_now);
+	ctl_index_fini(&of_next);
 	return finish(list, failed);
 }
 
@@ -311,8 +290,10 @@ make_moved(const struct cfg_model *old_model, const struct cfg_service *now,
 {
 	uint32_t n_moved;
 
-	if (now == NULL || next == NULL)
-		return json_integer(now == NULL ? 0 : now->n_slots);
+	if (now == NULL)
+		return json_integer(0);
+	if (next == NULL)
+		return json_integer(now->n_slots);
 	if (old_model->hash_seed != next_model->hash_seed || now->affinity != next->affinity)
 		return json_null();
 	if (ctl_picking_count_moved(now, old_model->hash_seed, next, next_model->hash_seed,
@@ -321,13 +302,13 @@ make_moved(const struct cfg_model *old_model, const struct cfg_service *now,
 	return json_integer(n_moved);
 }
 
-/* One service, if it differs. */
+/* One service, if it differs. named: now or next, whichever is not NULL. */
 static int
-append_service(json_t *list, const struct cfg_model *old_model, const struct cfg_service *now,
-	const struct cfg_model *next_model, const struct cfg_service *next)
+append_service(json_t *list, const struct cfg_service *named, const struct cfg_model *old_model,
+	const struct cfg_service *now, const struct cfg_model *next_model,
+	const struct cfg_service *next)
 {
 	static const struct cfg_service nothing;
-	const struct cfg_service *named = next != NULL ? next : now;
 	const bool is_both = now != NULL && next != NULL;
 	json_t *changes = is_both ? make_service_changes(now, next) : json_array();
 	json_t *backends =
@@ -351,50 +332,29 @@ append_service(json_t *list, const struct cfg_model *old_model, const struct cfg
 	return json_array_append_new(list, finish(object, failed));
 }
 
-static int
-compare_services(const void *a, const void *b)
-{
-	const struct cfg_service *const *first = a;
-	const struct cfg_service *const *second = b;
-
-	return strcmp((*first)->name, (*second)->name);
-}
-
-static const struct cfg_service **
-sort_services(const struct cfg_model *model)
-{
-	const struct cfg_service **sorted = calloc(model->n_services + 1, sizeof(*sorted));
-
-	for (size_t i = 0; sorted != NULL && i < model->n_services; i++)
-		sorted[i] = &model->services[i];
-	if (sorted != NULL)
-		qsort(sorted, model->n_services, sizeof(*sorted), compare_services);
-	return sorted;
-}
-
 json_t *
 ctl_plan_services(const struct cfg_model *now, const struct cfg_model *next)
 {
-	const struct cfg_service **of_now = sort_services(now);
-	const struct cfg_service **of_next = sort_services(next);
+	struct ctl_index of_now = {.items = NULL};
+	struct ctl_index of_next = {.items = NULL};
 	json_t *list = json_array();
-	int failed = of_now == NULL || of_next == NULL;
+	int failed = ctl_index_services(now, &of_now) != 0 ||
+		     ctl_index_services(next, &of_next) != 0;
 
 	for (size_t i = 0; i < next->n_services && failed == 0; i++) {
-		const struct cfg_service *key = &next->services[i];
-		const struct cfg_service **found = bsearch(&key, of_now, now->n_services,
-			sizeof(*found), compare_services);
+		const struct cfg_service *service = &next->services[i];
+		const size_t place = ctl_index_find(&of_now, service->name);
 
-		failed |= append_service(list, now, found == NULL ? NULL : *found, next, key);
+		failed |= append_service(list, service, now,
+			place == CTL_INDEX_NONE ? NULL : &now->services[place], next, service);
 	}
 	for (size_t i = 0; i < now->n_services && failed == 0; i++) {
-		const struct cfg_service *key = &now->services[i];
+		const struct cfg_service *service = &now->services[i];
 
-		if (bsearch(&key, of_next, next->n_services, sizeof(*of_next),
-			    compare_services) == NULL)
-			failed |= append_service(list, now, key, next, NULL);
+		if (ctl_index_find(&of_next, service->name) == CTL_INDEX_NONE)
+			failed |= append_service(list, service, now, service, next, NULL);
 	}
-	free(of_now);
-	free(of_next);
+	ctl_index_fini(&of_now);
+	ctl_index_fini(&of_next);
 	return finish(list, failed);
 }

@@ -1,0 +1,796 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""shuntd and shuntctl together, on ports that are none: every command, as its users type it.
+
+Each test has a shuntd of its own, in a network namespace of its own. SHUNTD, SHUNTCTL and
+SHUNT_REPLAY name the programs.
+"""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
+import captures  # noqa: E402
+import wire  # noqa: E402
+
+SHUNTD = os.environ.get("SHUNTD", "")
+SHUNTCTL = os.environ.get("SHUNTCTL", "")
+SHUNT_REPLAY = os.environ.get("SHUNT_REPLAY", "")
+# Of one command or start, also under sanitizers on a busy machine.
+TIMEOUT_S = 60
+
+DONE, FAILED, BAD_USAGE = 0, 1, 2
+REFUSED, INVALID_PARAMS, UNKNOWN_METHOD = 1, -32602, -32601
+
+VIP, VIP6, CLIENT, CLIENT6 = "198.51.100.10", "2001:db8:51::10", "203.0.113.7", "2001:db8:113::7"
+COLUMNS = 8  # of `backend list`
+
+
+def backends(n, service="web"):
+    return [{"name": f"{service}-{i}", "address": f"10.0.0.{10 + i}"} for i in range(1, n + 1)]
+
+
+def service(name="web", n=3, **keys):
+    found = {"name": name, "address": VIP, "protocol": "tcp", "port": 80,
+             "backends": backends(n, name)}
+    found.update(keys)
+    return found
+
+
+class Daemon:
+    """A shuntd at work in a folder."""
+
+    def __init__(self, folder):
+        self.config = folder / "shunt.yaml"
+        self.socket = folder / "shunt.sock"
+        self.log = folder / "log"
+        self.process = None
+
+    def write(self, *services, **keys):
+        """The configuration file; JSON is YAML too."""
+        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "flow_entries": 1024,
+                 "ports": [{"name": "wan", "device": "net_null0,no-rx=1",
+                            "addresses": ["192.0.2.1/24", "2001:db8::1/64"],
+                            "next_hop": "02:00:00:00:00:fe"}]}
+        plane.update(keys.pop("dataplane", {}))
+        self.config.write_text(json.dumps(
+            {"dataplane": plane, "control": {"socket": str(self.socket), "metrics": "off"},
+             "services": list(services), **keys}), encoding="utf-8")
+
+    def start(self):
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                ["unshare", "--net", SHUNTD, "--config", self.config], stderr=log)
+        end = time.monotonic() + TIMEOUT_S
+        while "shuntd: ready" not in self.log.read_text(encoding="utf-8"):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"no start:\n{self.log.read_text(encoding='utf-8')}")
+            time.sleep(0.02)
+
+    def stop(self):
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            status = self.process.wait(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        self.process = None
+        log = self.log.read_text(encoding="utf-8")
+        if status != 0 or "Sanitizer" in log or "runtime error" in log:
+            raise AssertionError(f"shuntd ended with {status}:\n{log}")
+
+
+class Connection:
+    """One client of the socket, without shuntctl."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(TIMEOUT_S)
+        self.socket.connect(str(path))
+        self.file = self.socket.makefile("rwb")
+
+    def call(self, method, params=None):
+        request = {"jsonrpc": "2.0", "id": 1, "method": method}
+        if params is not None:
+            request["params"] = params
+        self.file.write(json.dumps(request).encode() + b"\n")
+        self.file.flush()
+        return json.loads(self.file.readline())
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class ControlCase(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("DPDK's ports and a network namespace take root")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-control-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.daemon = Daemon(self.folder)
+        self.addCleanup(self.daemon.stop)
+
+    def start(self, *services, **keys):
+        self.daemon.write(*(services or [service()]), **keys)
+        self.daemon.start()
+
+    def run_ctl(self, *args, status=DONE, **popen):
+        done = subprocess.run(
+            [SHUNTCTL, *map(str, args)], check=False, text=True, timeout=TIMEOUT_S,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "SHUNT_SOCKET": str(self.daemon.socket)}, **popen)
+        self.assertEqual(done.returncode, status, f"{args}: {done.stdout}{done.stderr}")
+        return done
+
+    def ctl(self, *args):
+        """A command that is done and has no word to say of it on stderr. Returns its stdout."""
+        done = self.run_ctl(*args)
+        self.assertEqual(done.stderr, "", args)
+        return done.stdout
+
+    def json(self, *args):
+        result = json.loads(self.ctl("--json", *args))
+        self.assertEqual(result["schema"], 1, args)
+        return result
+
+    def refuse(self, *args, status, says=()):
+        done = self.run_ctl(*args, status=status)
+        self.assertEqual(done.stdout, "")
+        for text in says:
+            self.assertIn(text, done.stderr)
+        self.assertNotEqual(done.stderr, "")
+
+    def connect(self):
+        connection = Connection(self.daemon.socket)
+        self.addCleanup(connection.close)
+        return connection
+
+    def generation(self):
+        return self.json("status")["generation"]
+
+    def backend(self, name):
+        service_name, backend_name = name.split("/")
+        found = [one for one in self.json("backend", "list", service_name)["backends"]
+                 if one["name"] == backend_name]
+        return found[0] if found else None
+
+    def backend_line(self, name):
+        """The line of `config show` that has a backend of this name."""
+        lines = [line for line in self.ctl("config", "show").splitlines()
+                 if f"{{name: {name}," in line]
+        self.assertLessEqual(len(lines), 1)
+        return lines[0] if lines else ""
+
+
+class Edits(ControlCase):
+    def test_each_edit_is_seen_and_counted(self):
+        self.start()
+        rows = [
+            ("drain", ["backend", "drain", "web/web-1"], "state: drain"),
+            ("up", ["backend", "up", "web/web-1"], "state: up"),
+            ("down", ["backend", "down", "web/web-1"], "state: down"),
+            ("weight", ["backend", "weight", "web/web-1", "70"], "weight: 70, state: down"),
+            ("remove", ["backend", "remove", "web/web-1"], ""),
+            ("add", ["backend", "add", "web/web-1", "10.0.0.99"],
+             "address: 10.0.0.99, weight: 100, state: up"),
+        ]
+        for number, (what, args, says) in enumerate(rows, 2):
+            with self.subTest(what):
+                self.assertEqual(self.json(*args)["generation"], number)
+                line = self.backend_line("web-1")
+                self.assertIn(says, line)
+                self.assertEqual(line == "", says == "")
+                self.assertEqual(self.generation(), number)
+
+    def test_states_and_weights_are_in_the_slots(self):
+        self.start(service(table={"algorithm": "maglev", "size": 1009}))
+        self.ctl("backend", "drain", "web/web-1")
+        self.assertEqual(self.backend("web/web-1")["slots"], 0)
+        self.ctl("backend", "down", "web/web-2")
+        self.assertEqual(self.backend("web/web-3")["slots"], 1009)
+        self.ctl("backend", "up", "web/web-1", "web/web-2")
+        self.ctl("backend", "weight", "web/web-3", "0")
+        slots = [one["slots"] for one in self.json("backend", "list")["backends"]]
+        self.assertEqual((sum(slots), slots[2]), (1009, 0))
+        self.assertEqual({505, 504}, set(slots[:2]))
+
+    def test_backend_add_takes_the_keys_of_the_file(self):
+        self.start(service(forward="l2"))
+        self.ctl("backend", "add", "web/web-9", "2001:db8::9", "--weight", "7", "--state",
+                 "drain", "--mac", "02:00:00:00:00:09")
+        found = self.backend("web/web-9")
+        self.assertEqual([found[key] for key in ("address", "weight", "state", "mac")],
+                         ["2001:db8::9", 7, "drain", "02:00:00:00:00:09"])
+
+    def test_several_backends_in_one_command(self):
+        self.start()
+        self.assertEqual(self.json("backend", "drain", "web/web-1", "web/web-3")["generation"],
+                         3)
+        states = [one["state"] for one in self.json("backend", "list")["backends"]]
+        self.assertEqual(states, ["drain", "up", "drain"])
+        self.refuse("backend", "remove", "web/web-1", "web/web-7", "web/web-2", status=FAILED,
+                    says=["'web-7'", "those before 'web/web-7' are done"])
+        names = [one["name"] for one in self.json("backend", "list")["backends"]]
+        self.assertEqual(names, ["web-2", "web-3"])
+
+    def test_service_add_takes_the_keys_of_the_file(self):
+        self.start()
+        self.ctl("service", "add", "dns", "--address", "198.51.100.16/28", "--protocol", "any",
+                 "--port", "any", "--forward", "vxlan", "--vni", "77", "--tunnel-port", "4790",
+                 "--affinity", "source-ip", "--table", "ring:512", "--carry", "ipip,gre")
+        self.ctl("backend", "add", "dns/a", "10.0.1.1")
+        found = self.json("service", "show", "dns")["service"]
+        backend = found["backends"].pop()
+        self.assertEqual((backend["name"], backend["slots"]), ("a", 512))
+        self.assertEqual(found, {
+            "name": "dns", "address": "198.51.100.16/28", "protocol": "any", "port": "any",
+            "table": {"algorithm": "ring", "size": 512}, "affinity": "source-ip",
+            "forward": "vxlan", "tunnel_port": 4790, "vni": 77, "carry": ["ipip", "gre"],
+            "packets": 0, "bytes": 0, "flows": 0, "backends": []})
+        self.ctl("service", "add", "plain", "--address", VIP6, "--protocol", "udp", "--port",
+                 "53")
+        found = self.json("service", "show", "plain")["service"]
+        self.assertEqual((found["table"], found["affinity"], found["forward"]),
+                         ({"algorithm": "maglev", "size": 65537}, "5-tuple", "ipip"))
+        self.ctl("service", "remove", "web")
+        self.assertEqual([one["name"] for one in self.json("service", "list")["services"]],
+                         ["dns", "plain"])
+
+    def test_what_is_wrong_changes_nothing(self):
+        self.start(service(table={"algorithm": "maglev", "size": 7}),
+                   service("other", address="198.51.100.11"))
+        before = self.ctl("config", "show")
+        rows = [
+            ("no such service", ["backend", "drain", "wbe/web-1"], FAILED,
+             ["there is no service 'wbe'", "'web'"]),
+            ("no such backend", ["backend", "drain", "web/web-4"], FAILED,
+             ["service 'web' has no backend 'web-4'", "'web-1'"]),
+            ("no name", ["backend", "drain", "web"], BAD_USAGE, ["SERVICE/NAME"]),
+            ("a name that is there", ["backend", "add", "web/web-1", "10.0.0.9"], FAILED,
+             ["has a backend 'web-1' already"]),
+            ("no address", ["backend", "add", "web/web-9", "10.0.0.999"], BAD_USAGE,
+             ["shuntctl: address: expected an IP address"]),
+            ("a multicast address", ["backend", "add", "web/web-9", "224.0.0.1"], FAILED,
+             ["expected a unicast address"]),
+            ("no weight", ["backend", "weight", "web/web-1", "x"], BAD_USAGE, ["'x'"]),
+            ("too much weight", ["backend", "weight", "web/web-1", "65536"], BAD_USAGE,
+             ["65535"]),
+            ("too much weight to add", ["backend", "add", "web/x", "10.0.0.9", "--weight",
+                                        "65536"], BAD_USAGE, ["weight: expected"]),
+            ("no state", ["backend", "add", "web/x", "10.0.0.9", "--state", "dwon"], BAD_USAGE,
+             ["did you mean down?"]),
+            ("mac without l2", ["backend", "add", "web/x", "10.0.0.9", "--mac",
+                                "02:00:00:00:00:01"], FAILED, ["forward l2"]),
+            ("a service that is there", ["service", "add", "web", "--address", "198.51.100.12",
+                                         "--protocol", "tcp", "--port", "80"], FAILED,
+             ["there is a service 'web' already"]),
+            ("a place that is taken", ["service", "add", "new", "--address", VIP, "--protocol",
+                                       "tcp", "--port", "80"], FAILED,
+             ["address, protocol and port are those of service 'web'"]),
+            ("no port", ["service", "add", "new", "--address", VIP, "--protocol", "tcp"],
+             BAD_USAGE, ["no key 'port'"]),
+            ("no prime", ["service", "add", "new", "--address", VIP, "--protocol", "tcp",
+                          "--port", "81", "--table", "maglev:1000"], BAD_USAGE, ["1009"]),
+            ("host bits", ["service", "add", "new", "--address", "198.51.100.10/28",
+                           "--protocol", "tcp", "--port", "81"], BAD_USAGE,
+             ["198.51.100.0/28"]),
+            ("no forward mode", ["service", "add", "new", "--address", VIP, "--protocol",
+                                 "tcp", "--port", "81", "--forward", "nat"], BAD_USAGE,
+             ["ipip"]),
+            ("no service to remove", ["service", "remove", "new"], FAILED, ["'new'"]),
+            ("no service to show", ["service", "show", "new"], FAILED, ["'new'"]),
+            ("no service to list", ["backend", "list", "new"], FAILED, ["'new'"]),
+        ]
+        for what, args, status, says in rows:
+            with self.subTest(what):
+                self.refuse(*args, status=status, says=says)
+        self.assertEqual(self.ctl("config", "show"), before)
+        self.assertEqual(self.generation(), 1)
+
+    def test_more_backends_than_slots_are_refused(self):
+        self.start(service(n=7, table={"algorithm": "maglev", "size": 7}))
+        self.refuse("backend", "add", "web/web-8", "10.0.0.18", status=FAILED,
+                    says=["8 backends do not fit into 7 slots"])
+        self.assertEqual(len(self.json("backend", "list")["backends"]), 7)
+
+
+class Files(ControlCase):
+    def test_save_and_restart(self):
+        self.start()
+        self.ctl("backend", "weight", "web/web-2", "5")
+        self.ctl("backend", "drain", "web/web-1", "--save")
+        shown = self.ctl("config", "show")
+        self.assertEqual(self.daemon.config.read_text(encoding="utf-8"), shown)
+        self.ctl("backend", "remove", "web/web-3")  # not saved
+        self.daemon.stop()
+        self.daemon.start()
+        self.assertEqual(self.ctl("config", "show"), shown)
+        self.assertEqual(self.generation(), 1)
+        self.assertEqual(self.backend("web/web-1")["state"], "drain")
+        self.assertNotEqual(self.backend("web/web-3"), None)
+
+    def test_save_keeps_mode_link_and_folder(self):
+        self.daemon.write(service())
+        target = self.folder / "target.yaml"
+        self.daemon.config.rename(target)
+        self.daemon.config.symlink_to("target.yaml")
+        target.chmod(0o640)
+        os.chown(target, 12, 34)
+        self.daemon.start()
+        before = sorted(self.folder.iterdir())
+        self.assertEqual(self.json("config", "save")["path"], str(self.daemon.config))
+        self.assertTrue(self.daemon.config.is_symlink())
+        info = target.stat()
+        self.assertEqual((stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid),
+                         (0o640, 12, 34))
+        self.assertEqual(target.read_text(encoding="utf-8"), self.ctl("config", "show"))
+        self.assertEqual(sorted(self.folder.iterdir()), before)
+
+    def test_a_full_disk_leaves_the_old_file(self):
+        small = self.folder / "small"
+        small.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", small],
+                                 check=False, stderr=subprocess.PIPE, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"no mount here: {mounted.stderr}")
+        self.addCleanup(subprocess.run, ["umount", small], check=True)
+        self.daemon.config = small / "shunt.yaml"
+        self.start()
+        before = self.daemon.config.read_bytes()
+        try:
+            with open(small / "filler", "wb", buffering=0) as filler:
+                while filler.write(bytes(4096)) > 0:
+                    pass
+        except OSError:
+            pass
+        self.refuse("backend", "drain", "web/web-1", "--save", status=FAILED,
+                    says=["No space left", "the file is as it was",
+                          "the change is in force, and not saved"])
+        self.assertEqual(self.daemon.config.read_bytes(), before)
+        self.assertEqual(sorted(path.name for path in small.iterdir()),
+                         ["filler", "shunt.yaml"])
+        self.assertEqual(self.backend("web/web-1")["state"], "drain")
+        (small / "filler").unlink()
+        self.ctl("config", "save")
+        self.assertIn("drain", self.daemon.config.read_text(encoding="utf-8"))
+        # The folder is in use until then.
+        self.daemon.stop()
+
+    def test_reload(self):
+        self.start()
+        self.ctl("backend", "drain", "web/web-1")
+        self.assertEqual(self.json("reload")["generation"], 3)
+        self.assertEqual(self.backend("web/web-1")["state"], "up")
+        self.daemon.write(service(n=5), service("dns", 1, address="198.51.100.53"))
+        self.ctl("reload")
+        self.assertEqual([one["backends"] for one in self.json("service", "list")["services"]],
+                         [5, 1])
+
+    def test_reload_of_another_file(self):
+        self.start()
+        path = self.daemon.config
+        self.daemon.config = self.folder / "other.yaml"
+        self.daemon.write(service(n=1))
+        # Relative to where shuntctl is, which is not where shuntd is.
+        done = self.run_ctl("reload", "other.yaml", cwd=self.folder)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(len(self.json("backend", "list")["backends"]), 1)
+        self.assertEqual(self.json("status")["config"], str(path))
+        self.ctl("reload")
+        self.assertEqual(len(self.json("backend", "list")["backends"]), 3)
+
+    def test_a_bad_reload_changes_nothing(self):
+        self.start()
+        before = self.ctl("config", "show")
+        good = self.daemon.config.read_text(encoding="utf-8")
+        path = self.daemon.config
+        rows = [
+            ("half written", good[:len(good) // 2], BAD_USAGE, [f"{path}:1:"]),
+            ("empty", "", BAD_USAGE, ["nothing is in it"]),
+            ("two mistakes", good.replace("10.0.0.11", "10.0.0.1111")
+             .replace('"port": 80', '"prot": 80'), BAD_USAGE, ["did you mean 'port'?",
+                                                                "10.0.0.1111"]),
+            ("another device", good.replace("net_null0", "net_null1"), FAILED, ["restart"]),
+            ("another socket", good.replace("shunt.sock", "s.sock"), FAILED, ["restart"]),
+            ("another table of flows", good.replace("1024", "4096"), FAILED, ["restart"]),
+        ]
+        for what, text, status, says in rows:
+            with self.subTest(what):
+                path.write_text(text, encoding="utf-8")
+                self.refuse("reload", status=status,
+                            says=[*says, "nothing is loaded; what runs goes on"])
+        path.unlink()
+        self.refuse("reload", status=BAD_USAGE, says=[str(path), "No such file"])
+        os.mkfifo(path)
+        self.refuse("reload", path, status=BAD_USAGE, says=["a regular file"])
+        self.assertEqual(self.ctl("config", "show"), before)
+        self.assertEqual(self.generation(), 1)
+
+    def test_sighup_reloads(self):
+        self.start()
+        self.daemon.write(service(n=2))
+        self.daemon.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + TIMEOUT_S
+        while self.generation() == 1 and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertEqual(len(self.json("backend", "list")["backends"]), 2)
+
+
+class Plans(ControlCase):
+    def plan(self, *services, **keys):
+        path = self.daemon.config
+        self.daemon.config = self.folder / "next.yaml"
+        self.daemon.write(*services, **keys)
+        self.daemon.config = path
+        return self.json("plan", self.folder / "next.yaml")
+
+    def test_nothing_changes(self):
+        self.start()
+        plan = self.plan(service())
+        self.assertEqual((plan["settings"], plan["services"], plan["obstacle"]), ([], [], None))
+        self.assertEqual(self.ctl("plan", self.folder / "next.yaml"), "nothing changes\n")
+
+    def test_what_changes(self):
+        table = {"algorithm": "maglev", "size": 1009}
+        self.start(service(table=table), service("old", 2, address="198.51.100.11"))
+        changed = service(table=table, forward="gre")
+        changed["backends"] = [{"name": "web-1", "address": "10.0.0.11", "state": "drain"},
+                               {"name": "web-2", "address": "10.0.0.12", "weight": 50},
+                               {"name": "web-9", "address": "10.0.0.19"}]
+        plan = self.plan(changed, service("new", 1, address="198.51.100.12"))
+        web, new, old = plan["services"]
+        self.assertEqual(web["changes"], [{"key": "forward", "from": "ipip", "to": "gre"}])
+        self.assertEqual(web["backends"], [
+            {"name": "web-1", "change": "change",
+             "changes": [{"key": "state", "from": "up", "to": "drain"}]},
+            {"name": "web-2", "change": "change",
+             "changes": [{"key": "weight", "from": 100, "to": 50}]},
+            {"name": "web-9", "change": "add", "changes": []},
+            {"name": "web-3", "change": "remove", "changes": []}])
+        self.assertEqual((new["name"], new["change"], new["slots_moved"]), ("new", "add", 0))
+        self.assertEqual((old["name"], old["change"], old["slots_moved"]),
+                         ("old", "remove", 65537))
+        self.assertEqual(self.generation(), 1)
+        # What it says will move is what moves.
+        self.assertEqual((web["slots"], web["flows"]), (1009, None))
+        # web-1 and web-3 lose all of their two thirds; the rest may move a little.
+        self.assertGreaterEqual(web["slots_moved"], 672)
+        self.assertLess(web["slots_moved"], 1009)
+
+    def test_moved_slots_exactly(self):
+        self.start(service(n=2))
+        slots = {one["name"]: one["slots"] for one in self.json("backend", "list")["backends"]}
+        plan = self.plan(service(n=1))
+        self.assertEqual(plan["services"][0]["slots_moved"], slots["web-2"])
+        plan = self.plan(service(n=0))
+        self.assertEqual(plan["services"][0]["slots_moved"], 65537)
+        self.ctl("backend", "remove", "web/web-1", "web/web-2")
+        self.assertEqual(self.plan(service(n=1))["services"][0]["slots_moved"], 65537)
+
+    def test_another_seed_hashes_all_anew(self):
+        self.start()
+        plan = self.plan(service(), hash_seed=7)
+        self.assertEqual(plan["settings"], [{"key": "hash_seed", "from": "0", "to": "7"}])
+        self.assertEqual(plan["services"][0]["slots_moved"], None)
+
+    def test_what_takes_a_restart(self):
+        self.start()
+        plan = self.plan(service(), dataplane={"workers": 2})
+        self.assertEqual(plan["settings"],
+                         [{"key": "dataplane.workers", "from": 1, "to": 2}])
+        self.assertIn("restart", plan["obstacle"])
+        self.refuse("reload", self.folder / "next.yaml", status=FAILED, says=["restart"])
+
+    def test_a_bad_file(self):
+        self.start()
+        path = self.folder / "bad.yaml"
+        path.write_text("services: [{}]\n", encoding="utf-8")
+        self.refuse("plan", path, status=BAD_USAGE, says=[f"{path}:1:12: "])
+        self.refuse("plan", self.folder / "none.yaml", status=BAD_USAGE, says=["No such file"])
+
+
+class Shows(ControlCase):
+    def test_status(self):
+        self.start(service(), service("dns", 1, address="198.51.100.53"))
+        status = self.json("status")
+        self.assertEqual(status["pid"], self.daemon.process.pid)
+        self.assertRegex(status["version"], r"^\d+\.\d+\.\d+$")
+        self.assertEqual([status[key] for key in ("generation", "config", "workers", "services",
+                                                  "backends", "unreached")],
+                         [1, str(self.daemon.config), 1, 2, 4, 0])
+        self.assertGreaterEqual(status["uptime_seconds"], 0)
+        port, = status["ports"]
+        self.assertRegex(port["mac"], r"^[0-9a-f:]{17}$")
+        self.assertEqual([port[key] for key in ("name", "driver", "kernel_interface", "mtu",
+                                                "rx_queues", "tx_queues")],
+                         ["wan", "net_null", None, 1500, 1, 1])
+        self.assertEqual(status["rpc"]["clients"], 1)
+        text = self.ctl("status")
+        for word in ("generation 1", str(self.daemon.config), "wan", "net_null"):
+            self.assertIn(word, text)
+
+    def test_stats(self):
+        self.start()
+        stats = self.json("stats")
+        packets = stats["packets"]
+        self.assertEqual(list(packets),
+                         ["received", "forwarded", "replied", "to_kernel", "dropped"])
+        self.assertEqual(packets["received"], sum(packets.values()) - packets["received"])
+        self.assertEqual(sum(stats["drops"].values()), packets["dropped"])
+        self.assertIn("no_service", stats["drops"])
+        web, = stats["services"]
+        self.assertEqual([web[key] for key in ("name", "packets", "bytes", "flows", "table")],
+                         ["web", 0, 0, 0, {"algorithm": "maglev", "size": 65537}])
+        self.assertEqual(list(web["backends"][0]),
+                         ["name", "packets", "bytes", "flows", "slots", "state"])
+        self.assertEqual(sum(one["slots"] for one in web["backends"]), 65537)
+
+    def read_some(self, *args):
+        """What a command that never ends writes within two of its seconds."""
+        with subprocess.Popen([SHUNTCTL, "--socket", self.daemon.socket, *args],
+                              stdout=subprocess.PIPE, text=True) as running:
+            time.sleep(2.5)
+            running.terminate()
+            return running.communicate(timeout=TIMEOUT_S)[0]
+
+    def test_watch_and_top(self):
+        self.start()
+        lines = self.read_some("stats", "--watch", "--json").splitlines()
+        self.assertGreaterEqual(len(lines), 2)
+        for line in lines:
+            self.assertEqual(json.loads(line)["schema"], 1)
+        for args in (["stats", "-w"], ["top"]):
+            text = self.read_some(*args)
+            self.assertGreaterEqual(text.count("received"), 2)
+            self.assertIn("PACKETS/S", text)
+
+    def test_tables_are_aligned(self):
+        self.start(service("wéb", 2), service("x", 1, address="198.51.100.12"))
+        head, *rows = self.ctl("backend", "list").splitlines()
+        self.assertEqual([row.split()[0] for row in rows], ["wéb/wéb-1", "wéb/wéb-2", "x/x-1"])
+        column = head.index("ADDRESS")
+        for row in rows:
+            self.assertEqual(row[column - 1:column + 3], " 10.")
+        self.assertEqual(len(head.split()), COLUMNS)
+
+    def test_options_of_all(self):
+        done = self.run_ctl("--help")
+        for word in ("status", "stats", "top", "service add", "backend weight", "explain",
+                     "plan", "reload", "config show", "--socket", "--json", "--save"):
+            self.assertIn(word.split()[-1], done.stdout)
+        self.assertRegex(self.run_ctl("-V").stdout, r"^shuntctl \d+\.\d+\.\d+\n$")
+        rows = [
+            ("nothing", [], "which command?"),
+            ("no such command", ["statz"], "did you mean 'stats'?"),
+            ("half a command", ["backend"], "which command of 'backend'?"),
+            ("no such second word", ["backend", "drian"], "did you mean 'backend drain'?"),
+            ("too many arguments", ["status", "now"], "expected: shuntctl status"),
+            ("too few arguments", ["backend", "weight", "web/web-1"], "SERVICE/NAME N"),
+            ("another command's option", ["status", "--weight", "5"], "--weight is not for"),
+            ("another command's --watch", ["status", "--watch"], "--watch is not for"),
+            ("another command's --save", ["reload", "--save"], "--save is not for"),
+            ("no such option", ["--frobnicate"], "frobnicate"),
+        ]
+        for what, args, says in rows:
+            with self.subTest(what):
+                self.refuse(*args, status=BAD_USAGE, says=[says, "shuntctl --help"])
+
+    def test_no_daemon(self):
+        self.refuse("status", status=FAILED, says=[str(self.daemon.socket), "--config",
+                                                   "--socket", "SHUNT_SOCKET"])
+        dead = socket.socket(socket.AF_UNIX)
+        dead.bind(str(self.daemon.socket))
+        dead.close()
+        self.refuse("status", status=FAILED, says=["Connection refused", "--config"])
+
+
+class Protocol(ControlCase):
+    def error(self, connection, method, params, code, says):
+        answer = connection.call(method, params)
+        self.assertEqual(answer["error"]["code"], code, answer)
+        self.assertIn(says, answer["error"]["message"])
+
+    def test_params_are_read_strictly(self):
+        self.start()
+        connection = self.connect()
+        rows = [
+            ("status", {"x": 1}, "takes none"),
+            ("status", [1], "object"),
+            ("service.show", {"nmae": "web"}, "the nearest is 'name'"),
+            ("service.show", {}, "'name' is missing"),
+            ("service.show", {"name": 7}, "'name' is to be a text"),
+            ("service.add", None, "object"),
+            ("service.add", {"name": "n\n", "address": VIP, "protocol": "tcp", "port": 1},
+             "name"),
+            ("service.add", {"name": "n", "address": [VIP], "protocol": "tcp", "port": 1},
+             "found a list"),
+            ("service.add", {"name": "n", "addres": VIP}, "did you mean 'address'?"),
+            ("backend.add", {"service": "web", "name": "n", "address": VIP, "wieght": 1},
+             "did you mean 'weight'?"),
+            ("backend.add", {"service": "web", "address": VIP}, "no key 'name'"),
+            ("backend.add", {"name": "n", "address": VIP}, "'service' is missing"),
+            ("backend.weight", {"service": "web", "name": "web-1"}, "weight: expected"),
+            ("backend.weight", {"service": "web", "name": "web-1", "weight": -1},
+             "weight: expected"),
+            ("backend.weight", {"service": "web", "name": "web-1", "weight": 1.5},
+             "weight: expected"),
+            ("backend.drain", {"service": "web", "name": "web-1", "weight": 1}, "unknown"),
+            ("reload", {"path": 1}, "'path' is to be a text"),
+            ("plan", {}, "'path' is missing"),
+            ("explain", {"protocol": "sctp"}, "tcp or udp"),
+            ("explain", {"protocol": "tcp", "client": CLIENT, "destination": f"{VIP}:80"},
+             "ADDRESS:PORT"),
+            ("explain", {"protocol": "tcp", "client": f"{CLIENT}:1",
+                         "destination": f"{VIP}:65536"}, "ADDRESS:PORT"),
+            ("explain", {"protocol": "tcp", "client": f"{CLIENT}:1",
+                         "destination": f"[{VIP6}]:80"}, "one family"),
+        ]
+        for method, params, says in rows:
+            with self.subTest(f"{method} {params}"):
+                self.error(connection, method, params, INVALID_PARAMS, says)
+        self.error(connection, "trace", {}, UNKNOWN_METHOD, "'trace'")
+        self.assertEqual(connection.call("status")["result"]["generation"], 1)
+
+    def test_fifty_clients_at_once(self):
+        self.start(service(n=0))
+        answers = {}
+
+        def work(i):
+            connection = Connection(self.daemon.socket)
+            try:
+                answers[i] = [
+                    connection.call("backend.add", {"service": "web", "name": f"b{i}",
+                                                    "address": f"10.1.0.{i + 1}"}),
+                    connection.call("backend.weight", {"service": "web", "name": f"b{i}",
+                                                       "weight": i + 1}),
+                    connection.call("stats")]
+            finally:
+                connection.close()
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(50)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(answers), 50)
+        for added, weighed, stats in answers.values():
+            # A change is in force when it is answered, with all those before it.
+            self.assertLess(added["result"]["generation"], weighed["result"]["generation"])
+            self.assertLessEqual(weighed["result"]["generation"],
+                                 stats["result"]["generation"])
+        self.assertEqual(self.generation(), 101)
+        found = {one["name"]: (one["weight"], one["address"])
+                 for one in self.json("backend", "list")["backends"]}
+        self.assertEqual(found, {f"b{i}": (i + 1, f"10.1.0.{i + 1}") for i in range(50)})
+        self.assertEqual(self.json("status")["rpc"]["accepted"], 53)
+
+
+class Explains(ControlCase):
+    """What control says of a packet is what the packet path does with it."""
+
+    def replay(self, flows):
+        """Decisions and outputs of shunt-replay for one packet of each flow."""
+        packets = []
+        for proto, client, sport, vip, dport in flows:
+            make = wire.tcp if proto == "tcp" else wire.udp
+            packets.append(captures.Packet(wire.ether(make(client, vip, sport, dport))))
+        (self.folder / "in.pcap").write_bytes(captures.pcap(packets))
+        (self.folder / "running.yaml").write_text(self.ctl("config", "show"), encoding="utf-8")
+        subprocess.run(
+            [SHUNT_REPLAY, "--config", self.folder / "running.yaml", "--decisions",
+             self.folder / "decisions", "--write", self.folder / "out.pcap",
+             self.folder / "in.pcap"], check=True, stdout=subprocess.DEVNULL,
+            timeout=TIMEOUT_S)
+        lines = (self.folder / "decisions").read_text(encoding="utf-8").splitlines()
+        output = captures.read((self.folder / "out.pcap").read_bytes())
+        return [json.loads(line) for line in lines], [one.data for one in output.packets]
+
+    def check_outer(self, outer, frame):
+        """The header that was written has what was told of it."""
+        size = 20 if frame[14] >> 4 == 4 else 40
+        src, dst = (frame[26:30], frame[30:34]) if size == 20 else (frame[22:38], frame[38:54])
+        if outer["mode"] == "l2":
+            self.assertEqual((outer["source"], outer["overhead"]), (None, 0))
+            return
+        self.assertEqual((wire.address(outer["source"]), wire.address(outer["destination"])),
+                         (src, dst))
+        udp = frame[14 + size:18 + size]
+        if outer["mode"] in ("gue", "vxlan"):
+            self.assertEqual((outer["udp_source_port"], outer["udp_port"]),
+                             (int.from_bytes(udp[:2], "big"), int.from_bytes(udp[2:], "big")))
+        else:
+            self.assertEqual((outer["udp_source_port"], outer["udp_port"]), (None, None))
+
+    def test_it_is_what_shunt_replay_decides(self):
+        six = [{"name": f"six-{i}", "address": f"2001:db8:9::{i}"} for i in range(1, 5)]
+        mac = [{"name": f"mac-{i}", "address": f"192.0.2.{10 + i}",
+                "mac": f"02:00:00:00:00:1{i}"} for i in range(3)]
+        self.start(
+            service(n=5, forward="gue"),
+            service("six", address=VIP6, forward="vxlan", backends=six, vni=9),
+            service("udp", protocol="udp", port=53, forward="gre", affinity="source-ip",
+                    table={"algorithm": "ring", "size": 4096}),
+            service("any", address="198.51.100.0/24", protocol="any", port="any",
+                    forward="ipip", table={"algorithm": "rendezvous", "size": 1000}),
+            service("mac", address="198.51.100.20", forward="l2", backends=mac),
+            service("none", address="198.51.100.30", backends=[]),
+            hash_seed=2**64 - 3)
+        # Of what was changed since, too.
+        self.ctl("backend", "drain", "web/web-2")
+        self.ctl("backend", "down", "six/six-1")
+        self.ctl("backend", "weight", "any/any-1", "7")
+        self.ctl("backend", "add", "udp/new", "10.0.0.77")
+        draw = random.Random(2)
+        targets = [("tcp", VIP, 80), ("tcp", VIP6, 80), ("udp", VIP, 53), ("tcp", VIP, 81),
+                   ("udp", "198.51.100.77", 9), ("tcp", "198.51.100.20", 80),
+                   ("tcp", "198.51.100.30", 80), ("tcp", "192.0.2.99", 80)]
+        flows = []
+        for proto, vip, port in targets * 25:
+            client = (CLIENT6 + f"{draw.randrange(1, 999)}" if ":" in vip
+                      else f"203.0.113.{draw.randrange(1, 255)}")
+            flows.append((proto, client, draw.randrange(1024, 65536), vip, port))
+        decisions, frames = self.replay(flows)
+        connection = self.connect()
+        for flow, decision in zip(flows, decisions, strict=True):
+            proto, client, sport, vip, dport = flow
+            params = {"protocol": proto, "client": self.endpoint(client, sport),
+                      "destination": self.endpoint(vip, dport)}
+            told = connection.call("explain", params)["result"]
+            for key in ("verdict", "reason", "service", "slot", "backend"):
+                self.assertEqual(told[key], decision[key], (flow, key))
+            if told["verdict"] == "forward":
+                self.check_outer(told["outer"], frames.pop(0))
+            else:
+                self.assertEqual(told["outer"], None)
+        self.assertEqual(frames, [])
+        self.assertEqual({one["verdict"] for one in decisions}, {"forward", "drop"})
+
+    @staticmethod
+    def endpoint(address, port):
+        return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+    def test_as_it_is_typed(self):
+        self.start()
+        text = self.ctl("explain", "tcp", f"{CLIENT}:51515", f"{VIP}:80")
+        told = self.json("explain", "tcp", f"{CLIENT}:51515", f"{VIP}:80")
+        self.assertEqual((told["service"], told["flow"]), ("web", None))
+        for word in ("forward", "web", told["hash"], str(told["slot"]), told["backend"],
+                     told["backend_address"], "ipip from 192.0.2.1"):
+            self.assertIn(word, text)
+        self.assertIn("no_service", self.ctl("explain", "udp", f"{CLIENT}:1", f"{VIP}:80"))
+        self.refuse("explain", "tcp", CLIENT, f"{VIP}:80", status=BAD_USAGE,
+                    says=["ADDRESS:PORT"])
+
+
+def main():
+    for name in ("SHUNTD", "SHUNTCTL", "SHUNT_REPLAY"):
+        if not pathlib.Path(os.environ.get(name, "")).is_file():
+            sys.exit(f"{name} does not name its program; meson sets it")
+    # unittest runs no cleanups where it is interrupted by a time limit's SIGTERM.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    result = unittest.main(exit=False, verbosity=2).result
+    if result.skipped and len(result.skipped) == result.testsRun:
+        sys.exit(77)
+    sys.exit(not result.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()
