@@ -10,6 +10,7 @@
 #include "cfg_yaml.h"
 #include "ctl_apply.h"
 #include "ctl_daemon.h"
+#include "ctl_notify.h"
 
 enum { DONE = 0, FAILED = 1, BAD_USAGE = 2 };
 
@@ -59,6 +60,7 @@ run(const struct options *options, struct cfg_model *model, struct dp *dp)
 		(void)fprintf(stderr, "shuntd: the workers do not start\n");
 	} else {
 		(void)fprintf(stderr, "shuntd: ready\n");
+		ctl_notify_ready();
 		if (ctl_daemon_run(daemon) == 0)
 			status = DONE;
 	}

@@ -13,7 +13,10 @@
 #include "cfg_yaml.h"
 #include "ctl_builder.h"
 #include "ctl_methods.h"
+#include "ctl_metrics.h"
 #include "ctl_netlink.h"
+#include "ctl_notify.h"
+#include "ctl_proto.h"
 
 /* A call that is answered when its change is in force. */
 struct waiting {
@@ -30,11 +33,13 @@ struct ctl_daemon {
 	struct ctl_netlink *netlink;
 	struct ctl_builder *builder;
 	struct ctl_rpc *rpc;
+	struct ctl_metrics *metrics; /* NULL: off */
 
 	struct cfg_model wanted;
 	uint64_t generation;   /* of wanted */
 	struct ctl_view *view; /* in force */
 	struct waiting *waiting;
+	uint64_t reloading; /* generation of a reload that systemd knows of; 0: none */
 	int if_index[DP_PORTS_MAX]; /* of each port's kernel interface; 0: none */
 };
 
@@ -139,12 +144,23 @@ submit(struct ctl_daemon *daemon)
 	return 0;
 }
 
+/* Tell systemd where the reload that it knows of is over, in force or not. */
+static void
+end_reload(struct ctl_daemon *daemon, uint64_t generation)
+{
+	if (daemon->reloading == 0 || daemon->reloading > generation)
+		return;
+	daemon->reloading = 0;
+	ctl_notify_ready();
+}
+
 /* Answer the calls of up to a generation: it is in force, or message says why it is not. */
 static void
 answer_waiting(struct ctl_daemon *daemon, uint64_t generation, const char *message)
 {
 	struct waiting **link = &daemon->waiting;
 
+	end_reload(daemon, generation);
 	while (*link != NULL) {
 		struct waiting *waiting = *link;
 
@@ -155,23 +171,32 @@ answer_waiting(struct ctl_daemon *daemon, uint64_t generation, const char *messa
 		*link = waiting->next;
 		if (message == NULL)
 			ctl_call_result(waiting->call,
-				json_pack("{s:I}", "generation", (json_int_t)generation));
+				json_pack("{s:i, s:I}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+					CTL_KEY_GENERATION, (json_int_t)generation));
 		else
 			ctl_call_error(waiting->call, CTL_RPC_REFUSED, "%s", message);
 		free(waiting);
 	}
 }
 
-/* Back to what is in force; also for changes that were made on top of the one that failed. */
+/*
+ * Back to what is in force; also for changes that were made on top of the one that failed. One
+ * of those may be with the builder already: what is in force is built again after it.
+ */
 static void
-undo(struct ctl_daemon *daemon, const char *message)
+undo(struct ctl_daemon *daemon, uint64_t failed, const char *message)
 {
+	const bool has_later = failed < daemon->generation;
 	struct cfg_model old;
 
 	(void)fprintf(stderr, "shuntd: the change is undone: %s\n", message);
 	if (daemon->view != NULL && cfg_model_copy(&daemon->view->model, &old) == 0) {
 		cfg_model_fini(&daemon->wanted);
 		daemon->wanted = old;
+		daemon->generation += has_later;
+		if (has_later && submit(daemon) != 0)
+			(void)fprintf(stderr,
+				"shuntd: there is not enough memory to undo it\n");
 	}
 	answer_waiting(daemon, UINT64_MAX, message);
 }
@@ -188,7 +213,7 @@ take_built(struct ctl_daemon *daemon)
 		daemon->view = built.view;
 		answer_waiting(daemon, built.generation, NULL);
 	} else {
-		undo(daemon,
+		undo(daemon, built.generation,
 			built.message != NULL ? built.message : "there is not enough memory");
 	}
 	free(built.message);
@@ -236,7 +261,7 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 		free(waiting);
 	}
 	if (submit(daemon) != 0)
-		undo(daemon, "there is not enough memory");
+		undo(daemon, daemon->generation, "there is not enough memory");
 }
 
 static bool
@@ -285,7 +310,7 @@ ctl_daemon_can_change(const struct ctl_daemon *daemon, const struct cfg_model *n
 }
 
 static void
-reload(struct ctl_daemon *daemon)
+load(struct ctl_daemon *daemon)
 {
 	struct cfg_model next;
 
@@ -302,14 +327,30 @@ reload(struct ctl_daemon *daemon)
 }
 
 static void
+reload(struct ctl_daemon *daemon)
+{
+	const uint64_t next = daemon->generation + 1;
+
+	ctl_notify_reloading();
+	daemon->reloading = next;
+	load(daemon);
+	/* Nothing is being built: the file, or memory, would not do. */
+	if (daemon->generation < next)
+		end_reload(daemon, next);
+}
+
+static void
 on_signal(void *context, int signal)
 {
 	struct ctl_daemon *daemon = context;
 
-	if (signal == SIGHUP)
+	if (signal == SIGHUP) {
 		reload(daemon);
-	else
-		ctl_loop_stop(daemon->loop);
+		return;
+	}
+	daemon->reloading = 0;
+	ctl_notify_stopping();
+	ctl_loop_stop(daemon->loop);
 }
 
 /* A twin is ours: its MTU, its addresses. An interface that was there is its owner's. */
@@ -392,6 +433,28 @@ listen_to_all(struct ctl_daemon *daemon)
 }
 
 static int
+open_metrics(struct ctl_daemon *daemon)
+{
+	const char *address = daemon->wanted.control_metrics;
+	int ret;
+
+	if (address == NULL)
+		return 0;
+	ret = ctl_metrics_open(daemon->loop, address, daemon, &daemon->metrics);
+	if (ret == -EADDRINUSE)
+		(void)fprintf(stderr,
+			"shuntd: control.metrics: somebody listens at %s; give it an address "
+			"of its own, or turn it 'off'\n",
+			address);
+	else if (ret != 0)
+		(void)fprintf(stderr,
+			"shuntd: control.metrics: cannot listen at %s: %s; give it an address "
+			"of this machine, or turn it 'off'\n",
+			address, strerror(-ret));
+	return ret;
+}
+
+static int
 start(struct ctl_daemon *daemon)
 {
 	int ret = ctl_loop_create(&daemon->loop);
@@ -402,6 +465,10 @@ start(struct ctl_daemon *daemon)
 		ret = set_up_port(daemon, i);
 	if (ret == 0)
 		ret = listen_to_all(daemon);
+	if (ret == 0)
+		ret = open_metrics(daemon);
+	if (ret == 0)
+		ret = ctl_notify_watch(daemon->loop);
 	if (ret == 0)
 		ret = put_first_in_force(daemon);
 	return ret;
@@ -448,6 +515,7 @@ ctl_daemon_destroy(struct ctl_daemon *daemon)
 	answer_waiting(daemon, UINT64_MAX, "shuntd stops");
 	if (daemon->rpc != NULL)
 		ctl_rpc_close(daemon->rpc);
+	ctl_metrics_close(daemon->metrics);
 	ctl_builder_destroy(daemon->builder);
 	ctl_netlink_close(daemon->netlink);
 	ctl_loop_destroy(daemon->loop);

@@ -261,6 +261,20 @@ struct dp_backend_counts {
 
 void dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out);
 
+/** How busy one worker's loop is; 0 where a batch drives it. It may be running meanwhile, so one
+ * figure may be some turns older than another.
+ */
+struct dp_worker_figures {
+	uint64_t polls;        /**< turns of the loop */
+	uint64_t busy_polls;   /**< those that found packets */
+	uint64_t flow_entries; /**< in use in its flow table, at the last turn */
+};
+
+unsigned int dp_n_workers(const struct dp *dp);
+
+/** @param worker  Below dp_n_workers(). */
+void dp_read_worker(const struct dp *dp, unsigned int worker, struct dp_worker_figures *out);
+
 /** Packets by verdict, summed over the workers. They may be running. */
 void dp_read_verdicts(const struct dp *dp, uint64_t counts[static LB_N_VERDICTS]);
 

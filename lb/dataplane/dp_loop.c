@@ -241,8 +241,12 @@ dp_loop_run(struct dp_lcore *lcore)
 	dp_worker_online(lcore->worker);
 	/* Relaxed: it carries nothing but itself. */
 	while (!atomic_load_explicit(&lcore->is_over, memory_order_relaxed)) {
+		unsigned int n_found;
+
 		loop->now_ns = dp_now_ns();
-		n_idle = turn(loop) > 0 ? 0 : n_idle + 1;
+		n_found = turn(loop);
+		n_idle = n_found > 0 ? 0 : n_idle + 1;
+		dp_worker_polled(lcore->worker, n_found);
 		dp_worker_quiescent(lcore->worker, loop->now_ns);
 		if (n_idle > IDLE_POLLS && lcore->is_adaptive)
 			(void)nanosleep(&nap, NULL);

@@ -132,6 +132,22 @@ dp_stop(struct dp *dp)
 		dp_port_close(&dp->ports[--dp->n_ports]);
 }
 
+unsigned int
+dp_n_workers(const struct dp *dp)
+{
+	return dp->n_workers;
+}
+
+void
+dp_read_worker(const struct dp *dp, unsigned int worker, struct dp_worker_figures *out)
+{
+	const struct dp_worker_figures *from = &dp->workers[worker]->figures;
+
+	out->polls = __atomic_load_n(&from->polls, __ATOMIC_RELAXED);
+	out->busy_polls = __atomic_load_n(&from->busy_polls, __ATOMIC_RELAXED);
+	out->flow_entries = __atomic_load_n(&from->flow_entries, __ATOMIC_RELAXED);
+}
+
 void
 dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out)
 {

@@ -50,6 +50,9 @@ struct dp_worker {
 
 	/** Packets by verdict: written by this worker alone, read by anyone. */
 	alignas(LB_CACHE_LINE) uint64_t verdict_pkts[LB_N_VERDICTS];
+
+	/** Of its loop: written by this worker alone, read by anyone. */
+	alignas(LB_CACHE_LINE) struct dp_worker_figures figures;
 };
 
 static_assert(offsetof(struct dp_worker, verdict_pkts) == LB_CACHE_LINE,
@@ -94,6 +97,18 @@ void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
 /** The worker holds nothing of a snapshot, and time goes on: after each burst, or without one.
  */
 void dp_worker_quiescent(struct dp_worker *worker, uint64_t now_ns);
+
+/** A turn of the worker's loop has found n packets, all ports together. */
+static inline void
+dp_worker_polled(struct dp_worker *worker, unsigned int n)
+{
+	struct lb_flow_table_stats stats;
+
+	lb_flow_table_stats(worker->flows, &stats);
+	dp_count(&worker->figures.polls, 1);
+	dp_count(&worker->figures.busy_polls, n > 0);
+	__atomic_store_n(&worker->figures.flow_entries, stats.live, __ATOMIC_RELAXED);
+}
 
 /** A packet of a burst, which was to be forwarded, was sent, or else dropped as verdict says.
  */

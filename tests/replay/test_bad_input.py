@@ -166,6 +166,57 @@ def limit_files(n_bytes):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
 
 
+class OneFile(lib.ReplayCase):
+    """What is read, or written already, is not written over, by whatever name."""
+
+    def setUp(self):
+        super().setUp()
+        self.data = captures.pcap(PACKETS)
+        self.capture = self.put("in.pcap", self.data)
+        self.settings = self.put("c.yaml", SETTINGS)
+
+    def refused(self, *args, **popen):
+        result = lib.run("-c", self.settings, *args, **popen)
+        self.assertEqual(result.status, 2, result.stderr)
+        self.assertEqual(self.capture.read_bytes(), self.data)
+
+    def test_the_capture(self):
+        (self.folder / "link").symlink_to(self.capture)
+        for name in ("in.pcap", "./in.pcap", "link"):
+            self.refused("--write", self.folder / name, self.capture)
+            self.refused("--decisions", self.folder / name, self.capture)
+
+    def test_the_capture_as_a_standard_stream(self):
+        for option in ("--write", "--decisions"):
+            with open(self.capture, "rb") as stream:
+                command = [lib.PROGRAM, "-c", self.settings, option, self.capture, "-"]
+                done = subprocess.run(command, stdin=stream, capture_output=True, check=False,
+                                      timeout=lib.TIMEOUT_S)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(self.capture.read_bytes(), self.data)
+        with open(self.capture, "ab") as stream:
+            self.refused("--write", "-", self.capture, stdout=stream)
+
+    def test_two_outputs(self):
+        new = self.folder / "new"
+        self.refused("--write", new, "--decisions", f"{self.folder}/./new", self.capture)
+        self.refused("--write", "-", "--decisions", "-", self.capture)
+
+    def test_the_report_makes_way(self):
+        out = self.folder / "out"
+        for option in ("--write", "--decisions"):
+            with open(out, "wb") as stream:
+                result = lib.run("-c", self.settings, option, out, self.capture, stdout=stream)
+            self.assertEqual(result.status, 0, result.stderr)
+            self.assertIn("packets", result.stderr)
+            self.assertNotIn(b"\npackets", out.read_bytes())
+
+    def test_a_pipe_is_read_once(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        self.refused("--loop", "2", fifo)
+
+
 class Unwritable(lib.ReplayCase):
     def setUp(self):
         super().setUp()

@@ -129,6 +129,13 @@ class Changes(lib.ReplayCase):
                          ["forward"] * N)
         self.assertEqual(result.report["services"][0]["packets"], 2 * N)
 
+    def test_another_seed_moves_no_flow(self):
+        self.put("seed.yaml", config(service(protocol="udp", n=4), hash_seed=5))
+        result = self.run_rounds(3, items({"at": "0.9s", "reload": "seed.yaml"}))
+        self.assertEqual(self.movers(), [])
+        self.assertEqual(self.words[1], ["hit"] * N)
+        self.assertEqual(result.report["flows"], {"total": N, "moved": 0, "broken": 0})
+
     def test_a_backend_that_comes_back_is_the_same(self):
         back = {"service": "web", "name": "web-2", "address": "10.0.0.99"}
         result = self.run_rounds(3, items({"at": "0.9s", "remove": "web/web-2"},

@@ -25,6 +25,7 @@ LIBRARIES = {
     "jansson": r"jansson\.h",
     "libmnl": r"libmnl/.*\.h",
     "libmicrohttpd": r"microhttpd\.h",
+    "libsystemd": r"systemd/.*\.h",
     "cmocka": r"cmocka\.h",
 }
 SYSTEM = re.compile(
@@ -42,7 +43,7 @@ RULES = [
     (r"lb/dataplane/.*", [r"lb/dataplane/.*", r"lb/core/.*"], {"dpdk"}),
     (r"lb/control/.*",
      [r"lb/control/.*", r"config/.*", r"lb/core/.*", r"lb/dataplane/dp\.h"],
-     {"jansson", "libmnl", "libmicrohttpd"}),
+     {"jansson", "libmnl", "libmicrohttpd", "libsystemd"}),
     (r"lb/main\.c", [r"lb/control/.*", r"config/.*", r"lb/dataplane/dp\.h"], {"dpdk"}),
     (r"config/.*", [r"config/.*", r"lb/core/lb_(addr|limits|compiler|prime)\.h"], {"libyaml"}),
     (r"tools/(shunt_)?(replay|bench).*",

@@ -43,6 +43,7 @@ OWN = {4: "192.0.2.1", 6: "2001:db8:2::1"}
 ROUTER = {4: "192.0.2.254", 6: "2001:db8:2::fe"}
 SIDE = {4: "192.0.2.253", 6: "2001:db8:2::fd"}
 SIDE_MAC = "02:00:00:00:00:fd"
+CLIENTS = {4: "203.0.113.0/24", 6: "2001:db8:113::/64"}
 FARM = {4: "10.0.0.0/24", 6: "2001:db8:a::/64"}
 FARM_ROUTER = {4: "10.0.0.1", 6: "2001:db8:a::1"}
 LENGTH = {4: 24, 6: 64}
@@ -345,6 +346,7 @@ class Daemon:
             raise AssertionError(f"shuntd does not start:\n{self.words()}")
         for family in FAMILIES:
             self.route(family, ROUTER[family])
+            self.route(family, ROUTER[family], CLIENTS[family])
         self.wait_for_hops()
 
     @staticmethod
@@ -353,9 +355,9 @@ class Daemon:
             NETWORK.ip("balancer", "address", "replace", f"{OWN[family]}/{LENGTH[family]}",
                        "dev", interface)
 
-    def route(self, family, gateway):
-        NETWORK.ip("balancer", "route", "replace", FARM[family], "via", gateway, "dev",
-                   self.interface)
+    def route(self, family, gateway, prefix=None):
+        NETWORK.ip("balancer", "route", "replace", prefix or FARM[family], "via", gateway,
+                   "dev", self.interface)
 
     def wait_for_hops(self):
         wait_until(lambda: self.json("status")["unreached"] == 0,
@@ -405,8 +407,8 @@ class LabCase(unittest.TestCase):
         """By curl, one connection each. Returns whom they came from, in order."""
         host = VIP[family] if family == 4 else f"[{VIP[family]}]"
         url = f"http://{host}:{port}/[1-{n}]"
-        text = NETWORK.run("client", "curl", "--silent", "--show-error", "--fail", "--noproxy",
-                           "*", "--max-time", "20", url)
+        text = NETWORK.run("client", "curl", "--silent", "--show-error", "--fail",
+                           "--fail-early", "--noproxy", "*", "--max-time", "20", url)
         found = text.split()
         self.assertEqual(len(found), n, text)
         return found

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_metrics_text.h"
+
+#include <inttypes.h>
+
+static const char counter[] = "counter";
+static const char gauge[] = "gauge";
+
+void
+ctl_metrics_sample(struct ctl_metrics_busy *busy, const struct dp *dp)
+{
+	for (unsigned int i = 0; i < dp_n_workers(dp); i++) {
+		struct dp_worker_figures *last = &busy->last[i];
+		struct dp_worker_figures now;
+		double polls;
+		double busy_polls;
+
+		dp_read_worker(dp, i, &now);
+		polls = (double)(now.polls - last->polls);
+		busy_polls = (double)(now.busy_polls - last->busy_polls);
+		*last = now;
+		/* The two are not read at one time. */
+		if (busy_polls > polls)
+			busy_polls = polls;
+		busy->ratio[i] = polls > 0 ? busy_polls / polls : 0;
+	}
+}
+
+/* All samples of a name stand together, below its two lines. */
+static void
+begin(FILE *to, const char *name, const char *type, const char *help)
+{
+	(void)fprintf(to, "# HELP shunt_%s %s\n# TYPE shunt_%s %s\n", name, help, name, type);
+}
+
+static void
+put_number(FILE *to, const char *name, const char *type, const char *help, uint64_t value)
+{
+	begin(to, name, type, help);
+	(void)fprintf(to, "shunt_%s %" PRIu64 "\n", name, value);
+}
+
+static void
+put_seconds(FILE *to, const char *name, const char *help, double value)
+{
+	begin(to, name, gauge, help);
+	(void)fprintf(to, "shunt_%s %.9f\n", name, value);
+}
+
+/* A label's value, with what the format wants escaped. */
+static void
+put_label(FILE *to, const char *name, const char *value)
+{
+	(void)fprintf(to, "%s=\"", name);
+	for (; *value != '\0'; value++) {
+		if (*value == '\n') {
+			(void)fputs("\\n", to);
+			continue;
+		}
+		if (*value == '\\' || *value == '"')
+			(void)putc('\\', to);
+		(void)putc(*value, to);
+	}
+	(void)putc('"', to);
+}
+
+static void
+put_daemon(const struct ctl_daemon *daemon, FILE *to)
+{
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+
+	begin(to, "build_info", gauge, "Which shuntd this is.");
+	(void)fputs("shunt_build_info{", to);
+	put_label(to, "version", SHUNT_VERSION);
+	(void)fputs("} 1\n", to);
+	put_seconds(to, "uptime_seconds", "Time since the start.",
+		(double)ctl_daemon_uptime_ms(daemon) / 1e3);
+	put_number(to, "config_generation", gauge,
+		"Number of the configuration in force: 1 at the start, one more each change.",
+		view->generation);
+	put_seconds(to, "table_build_seconds",
+		"What building what is in force took, tables that had changed included.",
+		(double)view->build_ns / 1e9);
+	put_number(to, "backends_unreached", gauge,
+		"Backends whose packets are dropped for want of a next hop.",
+		view->n_unreached);
+}
+
+static void
+put_packets(const struct dp *dp, FILE *to)
+{
+	uint64_t verdicts[LB_N_VERDICTS];
+	uint64_t n_received = 0;
+
+	dp_read_verdicts(dp, verdicts);
+	for (size_t i = 0; i < LB_N_VERDICTS; i++)
+		n_received += verdicts[i];
+	put_number(to, "received_packets_total", counter,
+		"Packets received: the sum of those forwarded, replied to, given to the kernel "
+		"and dropped.",
+		n_received);
+	put_number(to, "forwarded_packets_total", counter, "Packets sent to a backend.",
+		verdicts[LB_FORWARD]);
+	put_number(to, "replied_packets_total", counter, "Packets answered by the balancer.",
+		verdicts[LB_REPLY]);
+	put_number(to, "to_kernel_packets_total", counter,
+		"Packets for no service, given to the kernel.", verdicts[LB_TO_KERNEL]);
+	begin(to, "dropped_packets_total", counter, "Packets dropped, by reason.");
+	for (unsigned int i = LB_FIRST_DROP; i < LB_N_VERDICTS; i++)
+		(void)fprintf(to, "shunt_dropped_packets_total{reason=\"%s\"} %" PRIu64 "\n",
+			lb_verdict_reason((enum lb_verdict)i), verdicts[i]);
+}
+
+static void
+put_worker_number(FILE *to, const char *name, unsigned int worker, uint64_t value)
+{
+	(void)fprintf(to, "shunt_%s{worker=\"%u\"} %" PRIu64 "\n", name, worker, value);
+}
+
+static void
+put_workers(const struct ctl_daemon *daemon, const struct ctl_metrics_busy *busy, FILE *to)
+{
+	const uint32_t n_asked = ctl_daemon_view(daemon)->model.dataplane.flow_entries;
+	const struct dp *dp = ctl_daemon_dp(daemon);
+	const unsigned int n = dp_n_workers(dp);
+	struct dp_worker_figures figures[DP_WORKERS_MAX];
+	uint64_t n_entries = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		dp_read_worker(dp, i, &figures[i]);
+		n_entries += figures[i].flow_entries;
+	}
+	put_number(to, "flow_entries", gauge, "Flows in the workers' tables.", n_entries);
+	put_number(to, "flow_entries_max", gauge,
+		"Flows that the workers' tables have room for.",
+		(uint64_t)n * lb_flow_table_entries(n_asked));
+	begin(to, "worker_polls_total", counter, "Turns of a worker's loop.");
+	for (unsigned int i = 0; i < n; i++)
+		put_worker_number(to, "worker_polls_total", i, figures[i].polls);
+	begin(to, "worker_busy_polls_total", counter,
+		"Turns of a worker's loop that found packets.");
+	for (unsigned int i = 0; i < n; i++)
+		put_worker_number(to, "worker_busy_polls_total", i, figures[i].busy_polls);
+	begin(to, "worker_busy_ratio", gauge,
+		"Share of a worker's turns that found packets, over the last second.");
+	for (unsigned int i = 0; i < n; i++)
+		(void)fprintf(to, "shunt_worker_busy_ratio{worker=\"%u\"} %.6f\n", i,
+			busy->ratio[i]);
+}
+
+/* One figure of each backend. */
+struct backend_figure {
+	const char *name;
+	const char *type;
+	const char *help;
+	uint64_t (*read)(const struct ctl_daemon *daemon, size_t service, size_t backend);
+};
+
+static struct dp_backend_counts
+read_counts(const struct ctl_daemon *daemon, size_t service, size_t backend)
+{
+	struct dp_backend_counts counts;
+
+	dp_read_backend(ctl_daemon_dp(daemon),
+		ctl_daemon_view(daemon)->services[service].ids[backend], &counts);
+	return counts;
+}
+
+static uint64_t
+read_packets(const struct ctl_daemon *daemon, size_t service, size_t backend)
+{
+	return read_counts(daemon, service, backend).packets;
+}
+
+static uint64_t
+read_bytes(const struct ctl_daemon *daemon, size_t service, size_t backend)
+{
+	return read_counts(daemon, service, backend).bytes;
+}
+
+static uint64_t
+read_flows(const struct ctl_daemon *daemon, size_t service, size_t backend)
+{
+	return read_counts(daemon, service, backend).flows;
+}
+
+static uint64_t
+read_slots(const struct ctl_daemon *daemon, size_t service, size_t backend)
+{
+	return ctl_daemon_view(daemon)->services[service].slots[backend];
+}
+
+static uint64_t
+read_weight(const struct ctl_daemon *daemon, size_t service, size_t backend)
+{
+	return ctl_daemon_view(daemon)->model.services[service].backends[backend].weight;
+}
+
+static const struct backend_figure backend_figures[] = {
+	{"backend_packets_total", counter, "Packets sent to a backend.", read_packets},
+	{"backend_bytes_total", counter, "Bytes of IP, as received, sent to a backend.",
+		read_bytes},
+	{"backend_flows_total", counter, "Flows begun on a backend.", read_flows},
+	{"backend_slots", gauge, "Slots of its service's table that a backend has.",
+		read_slots},
+	{"backend_weight", gauge, "Weight of a backend, as configured.", read_weight},
+};
+
+static void
+put_backend(FILE *to, const char *name, const struct cfg_service *service, size_t backend)
+{
+	(void)fprintf(to, "shunt_%s{", name);
+	put_label(to, "service", service->name);
+	(void)putc(',', to);
+	put_label(to, "backend", service->backends[backend].name);
+}
+
+static void
+put_backend_figure(const struct ctl_daemon *daemon, const struct backend_figure *figure,
+	FILE *to)
+{
+	const struct cfg_model *model = &ctl_daemon_view(daemon)->model;
+
+	begin(to, figure->name, figure->type, figure->help);
+	for (size_t i = 0; i < model->n_services; i++) {
+		for (size_t k = 0; k < model->services[i].n_backends; k++) {
+			put_backend(to, figure->name, &model->services[i], k);
+			(void)fprintf(to, "} %" PRIu64 "\n", figure->read(daemon, i, k));
+		}
+	}
+}
+
+static void
+put_backend_info(const struct cfg_model *model, FILE *to)
+{
+	static const char name[] = "backend_info";
+
+	begin(to, name, gauge, "Address and state of a backend, as configured.");
+	for (size_t i = 0; i < model->n_services; i++) {
+		const struct cfg_service *service = &model->services[i];
+
+		for (size_t k = 0; k < service->n_backends; k++) {
+			char address[LB_ADDR_TEXT_BYTES];
+
+			put_backend(to, name, service, k);
+			(void)fprintf(to, ",address=\"%s\",state=\"%s\"} 1\n",
+				lb_addr_format(&service->backends[k].address, address),
+				cfg_state_words[service->backends[k].state]);
+		}
+	}
+}
+
+static void
+put_control(const struct ctl_daemon *daemon, FILE *to)
+{
+	struct ctl_rpc_stats stats;
+
+	ctl_daemon_read_rpc_stats(daemon, &stats);
+	put_number(to, "control_clients", gauge, "Clients of the control socket.",
+		stats.clients);
+	put_number(to, "control_accepted_total", counter, "Clients accepted.", stats.accepted);
+	put_number(to, "control_refused_total", counter,
+		"Clients refused, for there were too many.", stats.refused);
+	put_number(to, "control_requests_total", counter, "Requests.", stats.requests);
+	put_number(to, "control_errors_total", counter, "Requests answered with an error.",
+		stats.errors);
+	put_number(to, "control_oversized_total", counter,
+		"Clients cut off for a request too long.", stats.oversized);
+	put_number(to, "control_stalled_total", counter,
+		"Clients cut off for not reading their answers.", stats.stalled);
+}
+
+void
+ctl_metrics_write(const struct ctl_daemon *daemon, const struct ctl_metrics_busy *busy,
+	FILE *to)
+{
+	put_daemon(daemon, to);
+	put_packets(ctl_daemon_dp(daemon), to);
+	put_workers(daemon, busy, to);
+	put_backend_info(&ctl_daemon_view(daemon)->model, to);
+	for (size_t i = 0; i < LB_N_ELEMENTS(backend_figures); i++)
+		put_backend_figure(daemon, &backend_figures[i], to);
+	put_control(daemon, to);
+}

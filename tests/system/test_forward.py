@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""shuntd on live interfaces: HTTP from a client through it to three nginx, in every forward
+mode and both families, over packet sockets and XDP sockets.
+
+SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs.
+"""
+
+import collections
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import lab  # noqa: E402 pylint: disable=wrong-import-position
+from lab import NETWORK, wait_until  # noqa: E402 pylint: disable=wrong-import-position
+
+# That one of three backends gets none of them by chance has odds of one to 10^9.
+N_REQUESTS = 50
+N_PINGS = 3
+
+
+class Sent:
+    """What the kernels of the client and of the backends, and shunt-decap, have counted."""
+
+    def __init__(self):
+        self.by_client = (NETWORK.snmp("client", "Tcp.OutSegs")
+                          + NETWORK.snmp("client", "Tcp.RetransSegs"))
+        self.by_backends = {name: NETWORK.snmp(name, "Tcp.InSegs") for name in lab.BACKENDS}
+        self.decap = [NETWORK.decap_counters(name) for name in lab.BACKENDS]
+
+    def decapsulated(self, kind=None):
+        return sum(value for counters in self.decap
+                   for name, value in counters["decapsulated"].items()
+                   if kind is None or name == kind)
+
+    def decapsulated_bytes(self):
+        return sum(counters["decapsulated_bytes"] for counters in self.decap)
+
+
+class EachDriver:
+    driver = ""
+    workers = 1
+
+    def check_stats(self, stats):
+        """Whatever has been sent: the parts of the report are the whole."""
+        packets = stats["packets"]
+        self.assertEqual(packets["received"], packets["forwarded"] + packets["replied"]
+                         + packets["to_kernel"] + packets["dropped"])
+        self.assertEqual(packets["dropped"], sum(stats["drops"].values()))
+        for one in stats["services"]:
+            for key in ("packets", "bytes", "flows"):
+                self.assertEqual(one[key], sum(each[key] for each in one["backends"]), one)
+        self.assertEqual(packets["forwarded"],
+                         sum(one["packets"] for one in stats["services"]))
+
+    def settled_stats(self, daemon, before):
+        """The report, once all that the client has sent is in it."""
+        def is_settled():
+            stats = daemon.json("stats")
+            sent = (NETWORK.snmp("client", "Tcp.OutSegs")
+                    + NETWORK.snmp("client", "Tcp.RetransSegs") - before.by_client)
+            return stats if stats["packets"]["forwarded"] == sent else None
+
+        return wait_until(is_settled, lambda: f"as many forwarded as sent: "
+                          f"{daemon.json('stats')['packets']}", timeout_s=10)
+
+    def test_every_mode(self):
+        """Each service's requests are answered, by every backend; and each packet counted."""
+        before = Sent()
+        daemon = self.start(self.driver, self.workers,
+                            *(lab.service(family, mode) for family in lab.FAMILIES
+                              for mode in lab.MODES))
+        answered = {}
+        for family in lab.FAMILIES:
+            for mode in lab.MODES:
+                with self.subTest(mode=mode, family=family):
+                    answered[f"{mode}-v{family}"] = collections.Counter(
+                        self.fetch(family, lab.PORTS[mode], N_REQUESTS))
+        stats = self.settled_stats(daemon, before)
+        after = Sent()
+        self.check_stats(stats)
+        self.assertEqual(stats["packets"]["dropped"], 0, stats["drops"])
+        services = {one["name"]: one for one in stats["services"]}
+        for name, counter in answered.items():
+            with self.subTest(name):
+                self.assertEqual(set(counter), set(lab.BACKENDS))
+                self.assertEqual({one["name"]: one["flows"]
+                                  for one in services[name]["backends"]}, counter)
+
+        # What has left is what the backends got: each packet once, each in its tunnel.
+        for name in lab.BACKENDS:
+            self.assertEqual(
+                after.by_backends[name] - before.by_backends[name],
+                sum(one["packets"] for each in stats["services"] for one in each["backends"]
+                    if one["name"] == name))
+        for family in lab.FAMILIES:
+            for mode in ("ipip", "gre", "gue"):
+                kind = f"{mode}_{family}in{family}"
+                self.assertEqual(after.decapsulated(kind) - before.decapsulated(kind),
+                                 services[f"{mode}-v{family}"]["packets"], kind)
+        self.assertEqual(after.decapsulated_bytes() - before.decapsulated_bytes(),
+                         sum(one["bytes"] for name, one in services.items()
+                             if name.split("-")[0] in ("ipip", "gre", "gue")))
+
+    def test_the_balancer_itself_is_there(self):
+        """Its own addresses answer: the kernel gets what is for no service, and is heard."""
+        daemon = self.start(self.driver, self.workers, lab.service(4, "ipip"))
+        before = daemon.json("stats")["packets"]
+        for family in lab.FAMILIES:
+            for size in (56, 1400):
+                NETWORK.run("client", "ping", "-n", "-c", N_PINGS, "-i", "0.01", "-W", "5",
+                            "-s", size, lab.OWN[family])
+        after = daemon.json("stats")
+        self.check_stats(after)
+        self.assertGreaterEqual(after["packets"]["to_kernel"] - before["to_kernel"],
+                                2 * 2 * N_PINGS)
+        self.assertEqual(after["packets"]["forwarded"], 0)
+        # No service at that port: the kernel says so, over TCP too, with good checksums.
+        done = lab.subprocess.run(
+            NETWORK.command("client", "curl", "--silent", "--show-error", "--noproxy", "*",
+                            "--max-time", "20", f"http://{lab.OWN[4]}:8001/"),
+            check=False, text=True, stderr=lab.subprocess.PIPE, timeout=lab.TIMEOUT_S)
+        self.assertEqual(done.returncode, 7, done.stderr)  # refused
+
+    def test_next_hops_are_the_kernels(self):
+        """Requests go the way that the kernel has, also when that changes."""
+        daemon = self.start(self.driver, self.workers,
+                            *(lab.service(family, "ipip") for family in lab.FAMILIES))
+        for family in lab.FAMILIES:
+            with self.subTest("a route by way of another router", family=family):
+                self.goes_by_side(family, False)
+                daemon.route(family, lab.SIDE[family])
+                self.goes_by_side(family, True)
+                daemon.route(family, lab.ROUTER[family])
+                self.goes_by_side(family, False)
+            with self.subTest("another MAC address", family=family):
+                neighbour = (lab.ROUTER[family], "dev", daemon.interface)
+                NETWORK.ip("balancer", "neighbour", "replace", neighbour[0], "lladdr",
+                           lab.SIDE_MAC, "nud", "permanent", *neighbour[1:])
+                self.goes_by_side(family, True)
+                NETWORK.ip("balancer", "neighbour", "delete", *neighbour)
+                self.goes_by_side(family, False)
+            with self.subTest("no route, and one again", family=family):
+                NETWORK.ip("balancer", "route", "delete", lab.FARM[family])
+                wait_until(lambda: daemon.json("status")["unreached"] == lab.N_BACKENDS,
+                           lambda: f"no way to the backends: {daemon.json('status')}")
+                daemon.route(family, lab.ROUTER[family])
+                daemon.wait_for_hops()
+                self.goes_by_side(family, False)
+
+    def goes_by_side(self, family, wanted):
+        """In a moment, requests reach the router there, or where it usually is."""
+        def packets():
+            return NETWORK.rx_packets("router", "side")
+
+        def is_so():
+            before = packets()
+            self.fetch(family, lab.PORTS["ipip"], 5)
+            # A request is a SYN, two acknowledgements, the request itself and a FIN.
+            return (packets() - before >= 5 * 4) == wanted
+
+        wait_until(is_so, f"by way of side: {wanted}")
+
+
+class PacketSockets(EachDriver, lab.LabCase):
+    driver = "net_af_packet"
+
+
+class PacketSocketsTwoWorkers(EachDriver, lab.LabCase):
+    driver = "net_af_packet"
+    workers = 2
+
+
+class XdpSockets(EachDriver, lab.LabCase):
+    driver = "net_af_xdp"
+
+
+class XdpSocketsTwoWorkers(EachDriver, lab.LabCase):
+    driver = "net_af_xdp"
+    workers = 2
+
+
+if __name__ == "__main__":
+    lab.main()
