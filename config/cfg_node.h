@@ -139,6 +139,10 @@ size_t cfg_find_word(const char *text, const char *const words[]);
 /** Text alone, as cfg_read_u64() reads it; says nothing. */
 bool cfg_scan_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
+/** ADDRESS:PORT, an IPv6 address in brackets; a port of port_min or more. Says nothing. */
+bool cfg_scan_endpoint(const char *text, uint16_t port_min, struct lb_addr *addr,
+	uint16_t *port);
+
 /** Whether text can be a name, see cfg_read_name(). */
 bool cfg_is_name(const char *text);
 

@@ -24,6 +24,34 @@ cfg_scan_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 }
 
 bool
+cfg_scan_endpoint(const char *text, uint16_t port_min, struct lb_addr *addr, uint16_t *port)
+{
+	char head[LB_ADDR_TEXT_BYTES];
+	const char *colon = strrchr(text, ':');
+	const bool has_brackets = text[0] == '[';
+	uint64_t number;
+	size_t n;
+
+	if (colon == NULL || !cfg_scan_u64(colon + 1, port_min, UINT16_MAX, &number))
+		return false;
+	n = (size_t)(colon - text);
+	if (has_brackets) {
+		if (n < 2 || text[n - 1] != ']')
+			return false;
+		text++;
+		n -= 2;
+	}
+	if (n >= sizeof(head))
+		return false;
+	memcpy(head, text, n);
+	head[n] = '\0';
+	if (lb_addr_parse(head, addr) != 0 || lb_addr_is_v4(addr) == has_brackets)
+		return false;
+	*port = (uint16_t)number;
+	return true;
+}
+
+bool
 cfg_read_u64(const struct cfg_node *node, const char *what, uint64_t min, uint64_t max,
 	struct cfg_errors *errors, uint64_t *out)
 {

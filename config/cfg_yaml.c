@@ -53,33 +53,6 @@ cfg_missing_key(const struct cfg_node *item, const char *what, const char *key,
 	return false;
 }
 
-/* ADDRESS:PORT, an IPv6 address in brackets. */
-static bool
-is_endpoint(const char *text)
-{
-	char head[LB_ADDR_TEXT_BYTES];
-	const char *colon = strrchr(text, ':');
-	const bool has_brackets = text[0] == '[';
-	struct lb_addr addr;
-	uint64_t port;
-	size_t n;
-
-	if (colon == NULL || !cfg_scan_u64(colon + 1, 1, 65535, &port))
-		return false;
-	n = (size_t)(colon - text);
-	if (has_brackets) {
-		if (n < 2 || text[n - 1] != ']')
-			return false;
-		text++;
-		n -= 2;
-	}
-	if (n >= sizeof(head))
-		return false;
-	memcpy(head, text, n);
-	head[n] = '\0';
-	return lb_addr_parse(head, &addr) == 0 && lb_addr_is_v4(&addr) == !has_brackets;
-}
-
 static void
 decode_socket(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_model *out)
 {
@@ -102,11 +75,14 @@ static void
 decode_metrics(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_model *out)
 {
 	const char *text = NULL;
+	struct lb_addr addr;
+	uint16_t port;
 
 	if (node == NULL)
 		return;
 	if (node->kind != CFG_SCALAR ||
-		(strcmp(node->text, "off") != 0 && !is_endpoint(node->text))) {
+		(strcmp(node->text, "off") != 0 &&
+			!cfg_scan_endpoint(node->text, 1, &addr, &port))) {
 		(void)cfg_expected(node, "metrics", errors,
 			"off or ADDRESS:PORT such as 127.0.0.1:9464 or \"[::1]:9464\"");
 		return;

@@ -26,46 +26,20 @@ struct decision {
 	uint32_t slot;                     /* where there is a backend */
 };
 
-/* ADDRESS:PORT, an IPv6 address in brackets. */
-static bool
-parse_endpoint(const char *text, struct lb_addr *addr, uint16_t *port_be)
-{
-	char head[LB_ADDR_TEXT_BYTES];
-	const char *colon = strrchr(text, ':');
-	const bool has_brackets = text[0] == '[';
-	uint64_t port;
-	size_t n;
-
-	if (colon == NULL || !cfg_scan_u64(colon + 1, 0, UINT16_MAX, &port))
-		return false;
-	n = (size_t)(colon - text);
-	if (has_brackets) {
-		if (n < 2 || text[n - 1] != ']')
-			return false;
-		text++;
-		n -= 2;
-	}
-	if (n >= sizeof(head))
-		return false;
-	memcpy(head, text, n);
-	head[n] = '\0';
-	if (lb_addr_parse(head, addr) != 0 || lb_addr_is_v4(addr) == has_brackets)
-		return false;
-	*port_be = htons((uint16_t)port);
-	return true;
-}
-
 /* False: the call is answered. */
 static bool
 take_endpoint(const json_t *params, const char *name, struct ctl_call *call,
 	struct lb_addr *addr, uint16_t *port_be)
 {
 	const char *text = ctl_params_text(params, name, call);
+	uint16_t port;
 
 	if (text == NULL)
 		return false;
-	if (parse_endpoint(text, addr, port_be))
+	if (cfg_scan_endpoint(text, 0, addr, &port)) {
+		*port_be = htons(port);
 		return true;
+	}
 	ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
 		"%s: expected ADDRESS:PORT such as 192.0.2.1:443 or [2001:db8::1]:443, found "
 		"'%s'",
