@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_eal.h>
@@ -111,14 +112,15 @@ add_lcores(struct arguments *args, unsigned int n_workers)
 static bool
 has_huge_pages(void)
 {
+	static const char key[] = "HugePages_Free:";
 	FILE *file = fopen("/proc/meminfo", "r");
 	char line[256];
 	unsigned long n_free = 0;
 	bool is_mounted = false;
 
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
-		if (sscanf(line, "HugePages_Free: %lu", &n_free) == 1)
-			break;
+	while (file != NULL && n_free == 0 && fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, key, sizeof(key) - 1) == 0)
+			n_free = strtoul(line + sizeof(key) - 1, NULL, 10);
 	if (file != NULL)
 		(void)fclose(file);
 	if (n_free == 0)
