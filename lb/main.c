@@ -97,6 +97,8 @@ start(const struct options *options, struct cfg_model *model)
 			.device = plane->ports[i].device,
 			.mtu = plane->ports[i].mtu,
 			.wants_twin = plane->kernel == CFG_KERNEL_TAP};
+	if (ctl_daemon_try_socket(model->control_socket) != 0)
+		return FAILED;
 	if (dp_start(&start_conf, stderr) != 0 || dp_draw_secret(secret) != 0)
 		return FAILED;
 	conf.flows = ctl_apply_flow_conf(model, secret[0], secret[1]);

@@ -15,6 +15,7 @@
 #include "ctl_methods.h"
 #include "ctl_metrics.h"
 #include "ctl_netlink.h"
+#include "ctl_rpc_socket.h"
 #include "ctl_notify.h"
 #include "ctl_proto.h"
 
@@ -39,7 +40,7 @@ struct ctl_daemon {
 	uint64_t generation;   /* of wanted */
 	struct ctl_view *view; /* in force */
 	struct waiting *waiting;
-	uint64_t reloading; /* generation of a reload that systemd knows of; 0: none */
+	uint64_t reloading;         /* generation of a reload that systemd knows of; 0: none */
 	int if_index[DP_PORTS_MAX]; /* of each port's kernel interface; 0: none */
 };
 
@@ -404,6 +405,33 @@ put_first_in_force(struct ctl_daemon *daemon)
 	return 0;
 }
 
+static void
+say_why_deaf(const char *path, int error)
+{
+	if (error == -EADDRINUSE)
+		(void)fprintf(stderr,
+			"shuntd: another shuntd listens at %s; stop it, or give this one its "
+			"own control.socket\n",
+			path);
+	else
+		(void)fprintf(stderr,
+			"shuntd: cannot listen at %s: %s; does its folder exist?\n", path,
+			strerror(-error));
+}
+
+int
+ctl_daemon_try_socket(const char *path)
+{
+	struct ctl_rpc_socket opened;
+	const int ret = ctl_rpc_socket_open(path, &opened);
+
+	if (ret == 0)
+		ctl_rpc_socket_close(&opened);
+	else
+		say_why_deaf(path, ret);
+	return ret;
+}
+
 static int
 listen_to_all(struct ctl_daemon *daemon)
 {
@@ -420,15 +448,8 @@ listen_to_all(struct ctl_daemon *daemon)
 	if (ret != 0)
 		return ret;
 	ret = ctl_rpc_open(daemon->loop, path, methods, n_methods, daemon, &daemon->rpc);
-	if (ret == -EADDRINUSE)
-		(void)fprintf(stderr,
-			"shuntd: another shuntd listens at %s; stop it, or give this one its "
-			"own control.socket\n",
-			path);
-	else if (ret != 0)
-		(void)fprintf(stderr,
-			"shuntd: cannot listen at %s: %s; does its folder exist?\n", path,
-			strerror(-ret));
+	if (ret != 0)
+		say_why_deaf(path, ret);
 	return ret;
 }
 

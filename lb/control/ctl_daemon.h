@@ -26,6 +26,14 @@ struct ctl_daemon_conf {
 };
 
 /**
+ * Whether one could listen at a path: to be asked before ports are opened, which may be those
+ * of the daemon that listens there.
+ *
+ * @retval -errno   Why not; stderr was told.
+ */
+int ctl_daemon_try_socket(const char *path) lb_must_check;
+
+/**
  * Put the first configuration in force, set the twins up, and listen.
  *
  * @param model     Checked; what it holds is taken over, and it is left empty, once the daemon

@@ -26,7 +26,7 @@ struct client {
 	uint64_t since_ms;
 	uint64_t number; /* the oldest has the lowest */
 	bool is_cut;
-	bool is_answered;
+	bool has_text;
 };
 
 struct ctl_metrics {
@@ -68,7 +68,7 @@ cut_oldest(struct ctl_metrics *metrics)
 {
 	struct client *oldest = NULL;
 
-	for (size_t i = 0; i < PLACES; i++) {
+	for (size_t i = 0; i < LB_N_ELEMENTS(metrics->clients); i++) {
 		struct client *client = &metrics->clients[i];
 
 		if (client->fd < 0 || client->is_cut)
@@ -85,7 +85,7 @@ cut_late(struct ctl_metrics *metrics)
 {
 	const uint64_t now_ms = ctl_loop_now_ms();
 
-	for (size_t i = 0; i < PLACES; i++) {
+	for (size_t i = 0; i < LB_N_ELEMENTS(metrics->clients); i++) {
 		struct client *client = &metrics->clients[i];
 
 		if (client->fd >= 0 && !client->is_cut &&
@@ -97,10 +97,10 @@ cut_late(struct ctl_metrics *metrics)
 static void
 cut_readers(struct ctl_metrics *metrics)
 {
-	for (size_t i = 0; i < PLACES; i++) {
+	for (size_t i = 0; i < LB_N_ELEMENTS(metrics->clients); i++) {
 		struct client *client = &metrics->clients[i];
 
-		if (client->fd >= 0 && !client->is_cut && client->is_answered)
+		if (client->fd >= 0 && !client->is_cut && client->has_text)
 			cut(client);
 	}
 }
@@ -210,12 +210,15 @@ make_text(struct ctl_metrics *metrics)
 }
 
 static enum MHD_Result
-answer_text(struct ctl_metrics *metrics, struct MHD_Connection *connection)
+answer_text(struct ctl_metrics *metrics, struct client *client,
+	struct MHD_Connection *connection)
 {
 	if (metrics->text == NULL)
 		metrics->text = make_text(metrics);
 	if (metrics->text == NULL)
 		return MHD_NO;
+	/* Not before: who asks for a new text is none of those who make room for it. */
+	client->has_text = true;
 	return MHD_queue_response(connection, MHD_HTTP_OK, metrics->text);
 }
 
@@ -242,7 +245,7 @@ refuse(struct MHD_Connection *connection, unsigned int status)
 }
 
 /* Called when the headers are there, then with each part of a body, and at its end. */
-static enum MHD_Result
+static enum MHD_Result /* NOLINTNEXTLINE(readability-function-size) */
 on_request(void *context, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *body, size_t *n_body,
 	void **of_request)
@@ -263,13 +266,12 @@ on_request(void *context, struct MHD_Connection *connection, const char *url,
 		*n_body = 0;
 		return MHD_YES;
 	}
-	client->is_answered = true;
 	if (strcmp(url, PATH) != 0)
 		return refuse(connection, MHD_HTTP_NOT_FOUND);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
 		strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED);
-	return answer_text(metrics, connection);
+	return answer_text(metrics, client, connection);
 }
 
 /* Turns. */
@@ -404,7 +406,7 @@ ctl_metrics_open(struct ctl_loop *loop, const char *address, const struct ctl_da
 		return -ENOMEM;
 	metrics->loop = loop;
 	metrics->daemon = daemon;
-	for (size_t i = 0; i < PLACES; i++)
+	for (size_t i = 0; i < LB_N_ELEMENTS(metrics->clients); i++)
 		metrics->clients[i].fd = -1;
 	ret = open_socket(address);
 	if (ret >= 0)

@@ -261,7 +261,8 @@ struct dp_backend_counts {
 
 void dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out);
 
-/** How busy one worker's loop is; 0 where a batch drives it. It may be running meanwhile, so one
+/**
+ * What one worker's loop does; all 0 where a batch drives it. It may be running meanwhile: one
  * figure may be some turns older than another.
  */
 struct dp_worker_figures {

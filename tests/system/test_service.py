@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""shuntd under systemd: what it tells it, and the unit.
+
+systemd is played by a socket of the test's. SHUNTD names the program; SHUNT_UNIT the unit.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SHUNTD = os.environ.get("SHUNTD", "")
+SHUNT_UNIT = os.environ.get("SHUNT_UNIT", "")
+# Of one start or word, also under sanitizers on a busy machine.
+TIMEOUT_S = 60
+
+
+class Notifications(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-service-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(self.systemd.close)
+        self.systemd.bind(str(self.folder / "notify"))
+        self.systemd.settimeout(TIMEOUT_S)
+        self.config = self.folder / "shunt.yaml"
+        self.process = None
+        self.addCleanup(self.kill)
+
+    def kill(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def write(self, n_backends):
+        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "flow_entries": 1024,
+                 "ports": [{"name": "wan", "device": "net_null0,no-rx=1",
+                            "addresses": ["192.0.2.1/24"],
+                            "next_hop": "02:00:00:00:00:fe"}]}
+        services = [{"name": "web", "address": "198.51.100.10", "protocol": "tcp", "port": 80,
+                     "backends": [{"name": f"web-{i}", "address": f"10.0.0.{i + 1}"}
+                                  for i in range(n_backends)]}]
+        self.config.write_text(json.dumps(
+            {"dataplane": plane, "services": services,
+             "control": {"socket": str(self.folder / "shunt.sock"), "metrics": "off"}}),
+            encoding="utf-8")
+
+    def start(self, notify="notify", **environment):
+        self.write(3)
+        kept = {key: value for key, value in os.environ.items()
+                if key not in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")}
+        if notify is not None:
+            kept["NOTIFY_SOCKET"] = str(self.folder / notify)
+        with open(self.folder / "log", "wb") as log:
+            self.process = subprocess.Popen([SHUNTD, "--config", self.config], stderr=log,
+                                            env={**kept, **environment})
+
+    def log_text(self):
+        return (self.folder / "log").read_text(encoding="utf-8")
+
+    def told(self):
+        """The next words, as a dictionary."""
+        text = self.systemd.recv(4096).decode("ascii")
+        return dict(line.split("=", 1) for line in text.splitlines())
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.process.wait(timeout=TIMEOUT_S), 0, self.log_text())
+
+    def reload(self):
+        before_us = time.monotonic_ns() // 1000
+        self.process.send_signal(signal.SIGHUP)
+        words = self.told()
+        self.assertEqual(words.pop("RELOADING"), "1")
+        now_us = time.monotonic_ns() // 1000
+        self.assertIn(int(words.pop("MONOTONIC_USEC")), range(before_us, now_us + 1))
+        self.assertEqual(words, {})
+        self.assertEqual(self.told(), {"READY": "1"})
+
+    def test_start_reloads_and_stop(self):
+        self.start()
+        self.assertEqual(self.told(), {"READY": "1"})
+        self.assertIn("shuntd: ready", self.log_text())
+        self.write(5)
+        self.reload()
+        self.reload()
+        self.stop()
+        self.assertEqual(self.told(), {"STOPPING": "1"})
+        self.assertEqual(self.nothing_for(0.3), [])
+
+    def test_a_reload_that_fails_is_over_too(self):
+        self.start()
+        self.assertEqual(self.told(), {"READY": "1"})
+        rows = [
+            ("no YAML", "{", "is not loaded"),
+            ("another socket", self.config.read_text(encoding="utf-8").replace(
+                "shunt.sock", "other.sock"), "restart shuntd to change them"),
+        ]
+        for what, text, says in rows:
+            with self.subTest(what):
+                self.config.write_text(text, encoding="utf-8")
+                self.reload()
+                self.assertIn(says, self.log_text())
+        self.write(4)
+        self.reload()
+        self.stop()
+
+    def nothing_for(self, seconds):
+        """What is told in that time."""
+        found = []
+        self.systemd.settimeout(seconds)
+        try:
+            while True:
+                found.append(self.told())
+        except TimeoutError:
+            return found
+
+    def test_a_start_that_fails_is_not_ready(self):
+        self.start()
+        self.kill()
+        self.nothing_for(0.1)
+        self.config.write_text("services: 7", encoding="utf-8")
+        done = subprocess.run([SHUNTD, "--config", self.config], check=False,
+                              stderr=subprocess.DEVNULL, timeout=TIMEOUT_S,
+                              env={**os.environ, "NOTIFY_SOCKET": str(self.folder / "notify")})
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(self.nothing_for(0.1), [])
+
+    def test_the_watchdog_is_told_twice_in_its_time(self):
+        self.start(WATCHDOG_USEC="400000")
+        while self.told() != {"READY": "1"}:
+            pass
+        times = []
+        for _ in range(6):
+            self.assertEqual(self.told(), {"WATCHDOG": "1"})
+            times.append(time.monotonic())
+        # Never early; late on a busy machine, yet in time on the whole.
+        self.assertGreater((times[5] - times[0]) / 5, 0.15)
+        self.assertLess((times[5] - times[0]) / 5, 0.35)
+        # Not while it is stopped: then systemd may act.
+        self.process.send_signal(signal.SIGSTOP)
+        self.nothing_for(0.3)
+        self.assertEqual(self.nothing_for(0.5), [])
+        self.process.send_signal(signal.SIGCONT)
+        self.systemd.settimeout(TIMEOUT_S)
+        self.assertEqual(self.told(), {"WATCHDOG": "1"})
+        self.stop()
+
+    def test_another_process_watchdog_is_not_ours(self):
+        self.start(WATCHDOG_USEC="200000", WATCHDOG_PID="1")
+        self.assertEqual(self.told(), {"READY": "1"})
+        self.assertEqual(self.nothing_for(0.5), [])
+        self.stop()
+
+    def test_it_runs_without_systemd(self):
+        for notify in (None, "nobody-here"):
+            with self.subTest(notify):
+                self.start(notify)
+                end = time.monotonic() + TIMEOUT_S
+                while "shuntd: ready" not in self.log_text():
+                    self.assertLess(time.monotonic(), end)
+                    self.assertIsNone(self.process.poll(), self.log_text())
+                    time.sleep(0.02)
+                self.process.send_signal(signal.SIGHUP)
+                self.stop()
+
+
+class Unit(unittest.TestCase):
+    def test_systemd_takes_it(self):
+        analyze = shutil.which("systemd-analyze")
+        if analyze is None:
+            self.skipTest("there is no systemd-analyze here")
+        text = pathlib.Path(SHUNT_UNIT).read_text(encoding="utf-8")
+        self.assertIn("/usr/local/sbin/shuntd ", text)
+        with tempfile.TemporaryDirectory(prefix="shunt-service-") as folder:
+            unit = pathlib.Path(folder) / "shuntd.service"
+            unit.write_text(text.replace("/usr/local/sbin/shuntd ", f"{SHUNTD} "),
+                            encoding="utf-8")
+            done = subprocess.run([analyze, "verify", "--man=no", unit], check=False, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=TIMEOUT_S)
+        # It also speaks of other units of the machine; what it says of ours names ours.
+        about = [line for line in done.stdout.splitlines() if "shuntd" in line]
+        self.assertEqual(about, [])
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+
+def main():
+    for name in ("SHUNTD", "SHUNT_UNIT"):
+        if not pathlib.Path(os.environ.get(name, "")).is_file():
+            sys.exit(f"{name} does not name its file; meson sets it")
+    # unittest runs no cleanups where it is interrupted by a time limit's SIGTERM.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    unittest.main(verbosity=2)
+
+
+if __name__ == "__main__":
+    main()
