@@ -53,6 +53,9 @@ MODES = ["ipip", "gre", "gue", "vxlan", "l2"]
 # One service a forward mode, at a port of its own; the first is also the one of one-mode tests.
 PORTS = {mode: 8001 + place for place, mode in enumerate(MODES)}
 VXLAN_PORT = 4789
+# Of a long download: seven seconds of it.
+LONG_BYTES = 2100000
+LONG_RATE = "300k"
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -228,10 +231,10 @@ class Network:
         self.decapsulate(name)
 
     def serve(self, name):
-        """nginx: its name at /, and 4 MB of it at /long, which takes its time."""
+        """nginx: its name at /, and megabytes of it at /long, which takes its time."""
         folder = self.folder / name
         folder.mkdir()
-        (folder / "long").write_text(f"{name}\n" * 1400000, encoding="ascii")
+        (folder / "long").write_text(f"{name}\n" * (LONG_BYTES // 3), encoding="ascii")
         listen = "".join(f"listen {port}; listen [::]:{port};" for port in PORTS.values())
         (folder / "nginx.conf").write_text(f"""
             daemon off; master_process off; user root; pid {folder}/pid;
@@ -246,7 +249,7 @@ class Network:
                     {listen}
                     root {folder};
                     location / {{ return 200 "{name}\\n"; }}
-                    location /long {{ limit_rate 300k; }}
+                    location /long {{ limit_rate {LONG_RATE}; }}
                 }}
             }}
             """, encoding="ascii")
@@ -313,6 +316,10 @@ class Daemon:
         self.config = self.folder / "shunt.yaml"
         self.socket = self.folder / "shunt.sock"
         self.log = self.folder / "log"
+        # Of DPDK's XDP sockets, not ours: libxdp keeps what it once made.
+        suppressions = self.folder / "lsan"
+        suppressions.write_text("leak:libxdp.so\n", encoding="ascii")
+        self.environment = {**os.environ, "LSAN_OPTIONS": f"suppressions={suppressions}"}
         self.process = None
 
     def write(self, *services, **dataplane):
@@ -339,7 +346,8 @@ class Daemon:
             self.give_addresses("wan0")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                NETWORK.command("balancer", SHUNTD, "--config", self.config), stderr=log)
+                NETWORK.command("balancer", SHUNTD, "--config", self.config),
+                stderr=log, env=self.environment)
         wait_until(lambda: "shuntd: ready" in self.words() or self.process.poll() is not None,
                    self.words)
         if self.process.poll() is not None:
@@ -351,9 +359,12 @@ class Daemon:
 
     @staticmethod
     def give_addresses(interface):
+        """A kernel with a copy of all packets must not tell clients that it has no route."""
         for family in FAMILIES:
             NETWORK.ip("balancer", "address", "replace", f"{OWN[family]}/{LENGTH[family]}",
                        "dev", interface)
+            NETWORK.ip("balancer", "route", "replace", "blackhole",
+                       f"{VIP[family]}/{HOST[family]}")
 
     def route(self, family, gateway, prefix=None):
         NETWORK.ip("balancer", "route", "replace", prefix or FARM[family], "via", gateway,
