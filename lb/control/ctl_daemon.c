@@ -15,9 +15,9 @@
 #include "ctl_methods.h"
 #include "ctl_metrics.h"
 #include "ctl_netlink.h"
-#include "ctl_rpc_socket.h"
 #include "ctl_notify.h"
 #include "ctl_proto.h"
+#include "ctl_rpc_socket.h"
 
 /* A call that is answered when its change is in force. */
 struct waiting {

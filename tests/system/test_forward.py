@@ -8,6 +8,7 @@ SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs.
 
 import collections
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -116,10 +117,10 @@ class EachDriver:
                                 2 * 2 * N_PINGS)
         self.assertEqual(after["packets"]["forwarded"], 0)
         # No service at that port: the kernel says so, over TCP too, with good checksums.
-        done = lab.subprocess.run(
+        done = subprocess.run(
             NETWORK.command("client", "curl", "--silent", "--show-error", "--noproxy", "*",
                             "--max-time", "20", f"http://{lab.OWN[4]}:8001/"),
-            check=False, text=True, stderr=lab.subprocess.PIPE, timeout=lab.TIMEOUT_S)
+            check=False, text=True, stderr=subprocess.PIPE, timeout=lab.TIMEOUT_S)
         self.assertEqual(done.returncode, 7, done.stderr)  # refused
 
     def test_next_hops_are_the_kernels(self):
