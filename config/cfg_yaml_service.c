@@ -92,7 +92,8 @@ decode_backend(const struct cfg_node *node, const char *const extra[],
 	if (!decode_backend_address(node, errors, out))
 		out->bad |= CFG_BAD_ADDRESS;
 	decode_backend_options(node, errors, out);
-	if (errors->n_errors != n_before)
+	/* What was refused before, an alias say, is told already and counts no error here. */
+	if (errors->n_errors != n_before || out->name == NULL)
 		out->bad |= CFG_BAD_OTHER;
 }
 
