@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 struct ctl_builder {
@@ -38,22 +37,13 @@ free_built(struct ctl_built *built)
 	free(built->message);
 }
 
-static uint64_t
-clock_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Build and publish. The view is made before the publish, so that nothing fails after it. */
 static int
 build(struct ctl_builder *builder, const struct ctl_job *job, FILE *messages,
 	struct ctl_view **view)
 {
 	const struct ctl_paths paths = {.items = job->paths, .n_items = job->n_paths};
-	const uint64_t begun_ns = clock_ns();
+	const uint64_t begun_ns = dp_now_ns();
 	struct dp_snapshot *snapshot;
 	int ret = ctl_apply_build(builder->apply, &job->model, &paths, messages, &snapshot);
 
@@ -65,7 +55,7 @@ build(struct ctl_builder *builder, const struct ctl_job *job, FILE *messages,
 		dp_snapshot_destroy(snapshot);
 		return ret;
 	}
-	(*view)->build_ns = clock_ns() - begun_ns;
+	(*view)->build_ns = dp_now_ns() - begun_ns;
 	(*view)->n_unreached = ctl_apply_n_unreached(builder->apply);
 	dp_publish(builder->dp, snapshot);
 	return 0;

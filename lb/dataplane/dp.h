@@ -279,9 +279,6 @@ void dp_read_worker(const struct dp *dp, unsigned int worker, struct dp_worker_f
 /** Packets by verdict, summed over the workers. They may be running. */
 void dp_read_verdicts(const struct dp *dp, uint64_t counts[static LB_N_VERDICTS]);
 
-/** Flow tables' figures, summed over the workers. No burst may be running. */
-void dp_read_flow_stats(const struct dp *dp, struct lb_flow_table_stats *out);
-
 /*
  * Batches: frames from memory through the workers' own burst, on the calling thread, each
  * worker in turn. Frames are spread by flow, as a NIC's RSS does: an ICMP error goes to the

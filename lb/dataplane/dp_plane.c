@@ -108,19 +108,3 @@ dp_read_verdicts(const struct dp *dp, uint64_t counts[static LB_N_VERDICTS])
 			counts[v] += __atomic_load_n(&dp->workers[w]->verdict_pkts[v],
 				__ATOMIC_RELAXED);
 }
-
-void
-dp_read_flow_stats(const struct dp *dp, struct lb_flow_table_stats *out)
-{
-	memset(out, 0, sizeof(*out));
-	for (unsigned int w = 0; w < dp->n_workers; w++) {
-		struct lb_flow_table_stats stats;
-
-		lb_flow_table_stats(dp->workers[w]->flows, &stats);
-		out->inserted += stats.inserted;
-		out->expired += stats.expired;
-		out->evicted += stats.evicted;
-		out->refused += stats.refused;
-		out->live += stats.live;
-	}
-}
