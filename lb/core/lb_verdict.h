@@ -11,7 +11,7 @@
 enum lb_verdict {
 	LB_FORWARD,   /**< to a backend; from the parser: go on to the service table */
 	LB_REPLY,     /**< answered by the balancer itself */
-	LB_TO_KERNEL, /**< not for a service */
+	LB_TO_KERNEL, /**< not for a service; from here on nothing is sent by a port */
 	/* Dropped, by reason. A name once given is never reused. */
 	LB_DROP_TRUNCATED,
 	LB_DROP_BAD_IP_VERSION,

@@ -261,6 +261,9 @@ struct dp_backend_counts {
 
 void dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out);
 
+/** The last one holds turns of more than half a minute. */
+#define DP_TURN_BUCKETS 36u
+
 /**
  * What one worker's loop does; all 0 where a batch drives it. It may be running meanwhile: one
  * figure may be some turns older than another.
@@ -269,6 +272,10 @@ struct dp_worker_figures {
 	uint64_t polls;        /**< turns of the loop */
 	uint64_t busy_polls;   /**< those that found packets */
 	uint64_t flow_entries; /**< in use in its flow table, at the last turn */
+	/** Turns that found packets, by how long they took: below 2^i ns, and in the last all
+	 *  that took longer. */
+	uint64_t turns[DP_TURN_BUCKETS];
+	uint64_t turns_ns; /**< what they took together */
 };
 
 unsigned int dp_n_workers(const struct dp *dp);

@@ -49,18 +49,17 @@ flush(struct loop *loop, const struct dp_port *port, struct outbox *out)
 		return;
 	n_sent = send_frames(&port->nic, loop->worker->index, out->pkts, out->n);
 	for (uint16_t i = 0; i < out->n; i++)
-		dp_worker_sent(loop->worker, &out->decisions[i],
-			i < n_sent ? LB_FORWARD : LB_DROP_TX_FULL);
+		dp_worker_sent(loop->worker, &out->decisions[i], i < n_sent);
 	if (unlikely(n_sent < out->n))
 		rte_pktmbuf_free_bulk(&out->pkts[n_sent], out->n - n_sent);
 	out->n = 0;
 }
 
 static void
-forward(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
+put_out(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d, uint16_t place)
 {
-	const struct dp_port *port = &loop->dp->ports[d->port];
-	struct outbox *out = &loop->out[d->port];
+	const struct dp_port *port = &loop->dp->ports[place];
+	struct outbox *out = &loop->out[place];
 
 	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, sizeof(port->mac.bytes)), port->mac.bytes,
 		sizeof(port->mac.bytes));
@@ -92,7 +91,10 @@ run_burst(struct loop *loop)
 		const struct dp_decision *d = &burst->decisions[i];
 
 		if (likely(d->verdict == LB_FORWARD))
-			forward(loop, burst->pkts[i], d);
+			put_out(loop, burst->pkts[i], d, d->port);
+		else if (d->verdict == LB_REPLY) /* back by the port it came by */
+			put_out(loop, burst->pkts[i], d,
+				loop->dp->port_of[burst->pkts[i]->port]);
 		else if (d->verdict == LB_TO_KERNEL)
 			give_to_kernel(loop, burst->pkts[i]);
 		else
@@ -231,7 +233,8 @@ dp_loop_run(struct dp_lcore *lcore)
 {
 	static const struct timespec nap = {.tv_nsec = IDLE_SLEEP_NS};
 	struct loop *loop = dp_memory_zalloc(sizeof(*loop));
-	unsigned int n_idle = 0;
+	unsigned int n_idle = 1;
+	uint64_t begun_ns = 0;
 
 	if (loop == NULL)
 		return -ENOMEM;
@@ -244,6 +247,9 @@ dp_loop_run(struct dp_lcore *lcore)
 		unsigned int n_found;
 
 		loop->now_ns = dp_now_ns();
+		if (n_idle == 0) /* what came in the turn before waited no longer than this */
+			dp_worker_timed(lcore->worker, loop->now_ns - begun_ns);
+		begun_ns = loop->now_ns;
 		n_found = turn(loop);
 		n_idle = n_found > 0 ? 0 : n_idle + 1;
 		dp_worker_polled(lcore->worker, n_found);

@@ -146,6 +146,9 @@ dp_read_worker(const struct dp *dp, unsigned int worker, struct dp_worker_figure
 	out->polls = __atomic_load_n(&from->polls, __ATOMIC_RELAXED);
 	out->busy_polls = __atomic_load_n(&from->busy_polls, __ATOMIC_RELAXED);
 	out->flow_entries = __atomic_load_n(&from->flow_entries, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < DP_TURN_BUCKETS; i++)
+		out->turns[i] = __atomic_load_n(&from->turns[i], __ATOMIC_RELAXED);
+	out->turns_ns = __atomic_load_n(&from->turns_ns, __ATOMIC_RELAXED);
 }
 
 void

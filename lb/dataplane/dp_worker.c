@@ -97,7 +97,7 @@ dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
 
-		if (unlikely(d->verdict != LB_FORWARD))
+		if (unlikely(d->verdict > LB_REPLY))
 			dp_count(&worker->verdict_pkts[d->verdict], 1);
 		if (unlikely(d->is_new_flow))
 			dp_count(&worker->backends[d->backend].flows, 1);

@@ -89,8 +89,8 @@ void dp_worker_offline(struct dp_worker *worker);
 
 /**
  * Take one burst through all stages under the snapshot in force, and count all verdicts but
- * LB_FORWARD, which is the caller's to count when the packet has left: dp_worker_sent(). The
- * worker is online.
+ * LB_FORWARD and LB_REPLY, which are the caller's to count when the packet has left:
+ * dp_worker_sent(). The worker is online.
  */
 void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
 
@@ -110,18 +110,31 @@ dp_worker_polled(struct dp_worker *worker, unsigned int n)
 	__atomic_store_n(&worker->figures.flow_entries, stats.live, __ATOMIC_RELAXED);
 }
 
-/** A packet of a burst, which was to be forwarded, was sent, or else dropped as verdict says.
- */
+/** A turn that found packets took so long, all its work included. */
 static inline void
-dp_worker_sent(struct dp_worker *worker, const struct dp_decision *d, enum lb_verdict verdict)
+dp_worker_timed(struct dp_worker *worker, uint64_t turn_ns)
 {
-	struct dp_backend_counts *counts = &worker->backends[d->backend];
+	const unsigned int bits =
+		turn_ns == 0 ? 0 : 64u - (unsigned int)__builtin_clzll(turn_ns);
 
-	dp_count(&worker->verdict_pkts[verdict], 1);
-	if (unlikely(verdict != LB_FORWARD))
-		return;
-	dp_count(&counts->packets, 1);
-	dp_count(&counts->bytes, d->ip_bytes);
+	dp_count(&worker->figures.turns[bits < DP_TURN_BUCKETS ? bits : DP_TURN_BUCKETS - 1],
+		1);
+	dp_count(&worker->figures.turns_ns, turn_ns);
+}
+
+/** A packet of a burst, which was to be forwarded or replied, has left; or found no room. */
+static inline void
+dp_worker_sent(struct dp_worker *worker, const struct dp_decision *d, bool is_sent)
+{
+	const bool is_forwarded = is_sent && d->verdict == LB_FORWARD;
+
+	dp_count(&worker->verdict_pkts[is_sent ? d->verdict : LB_DROP_TX_FULL], 1);
+	if (likely(is_forwarded)) {
+		struct dp_backend_counts *counts = &worker->backends[d->backend];
+
+		dp_count(&counts->packets, 1);
+		dp_count(&counts->bytes, d->ip_bytes);
+	}
 }
 
 #endif
