@@ -16,6 +16,7 @@ const char *const cfg_state_words[] = {"up", "drain", "down", NULL};
 const char *const cfg_kernel_words[] = {"tap", "none", NULL};
 const char *const cfg_idle_words[] = {"poll", "adaptive", NULL};
 const char *const cfg_carry_words[] = {"ipip", "ipv6", "gre", NULL};
+const char *const cfg_bool_words[] = {"false", "true", NULL};
 
 static_assert(LB_N_ELEMENTS(cfg_protocol_words) == CFG_N_PROTOCOLS + 1, "a word each");
 static_assert(LB_N_ELEMENTS(cfg_algorithm_words) == CFG_N_ALGORITHMS + 1, "a word each");
@@ -248,6 +249,7 @@ is_same_port(const struct cfg_port *a, const struct cfg_port *b)
 {
 	if (!is_same_text(a->name, b->name) || !is_same_text(a->device, b->device) ||
 		a->n_addresses != b->n_addresses || a->mtu != b->mtu ||
+		a->answer_arp != b->answer_arp ||
 		!is_same_mac(a->has_next_hop, &a->next_hop, b->has_next_hop, &b->next_hop))
 		return false;
 	for (size_t i = 0; i < a->n_addresses; i++) {
@@ -288,7 +290,8 @@ is_same_dataplane(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
 	if (a->workers != b->workers || a->kernel != b->kernel || a->idle != b->idle ||
 		a->flow_entries != b->flow_entries || a->tcp_syn_ns != b->tcp_syn_ns ||
 		a->tcp_ns != b->tcp_ns || a->tcp_closing_ns != b->tcp_closing_ns ||
-		a->udp_ns != b->udp_ns || a->n_ports != b->n_ports)
+		a->udp_ns != b->udp_ns || a->answer_arp != b->answer_arp ||
+		a->n_ports != b->n_ports)
 		return false;
 	for (size_t i = 0; i < a->n_ports; i++) {
 		if (!is_same_port(&a->ports[i], &b->ports[i]))

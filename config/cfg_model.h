@@ -112,7 +112,8 @@ struct cfg_port {
 	struct lb_mac next_hop;
 	bool has_next_hop;
 	uint16_t mtu; /**< bytes, IP packet; 576..9216, and 1280 at least where it has IPv6 */
-	uint8_t bad;  /**< CFG_BAD_*, 0 outside of cfg_read_*() */
+	bool answer_arp; /**< ARP and ND for service addresses of its networks */
+	uint8_t bad;     /**< CFG_BAD_*, 0 outside of cfg_read_*() */
 	struct cfg_pos pos;
 	struct cfg_pos name_pos;
 	struct cfg_pos mtu_pos;
@@ -127,6 +128,7 @@ struct cfg_dataplane {
 	uint64_t tcp_ns;
 	uint64_t tcp_closing_ns;
 	uint64_t udp_ns;
+	bool answer_arp; /**< of ports that do not say */
 	struct cfg_port *ports;
 	size_t n_ports;
 };
@@ -153,6 +155,7 @@ extern const char *const cfg_state_words[];
 extern const char *const cfg_kernel_words[];
 extern const char *const cfg_idle_words[];
 extern const char *const cfg_carry_words[];
+extern const char *const cfg_bool_words[]; /**< "false" and "true" */
 
 /** An empty model with every default. */
 void cfg_model_init(struct cfg_model *model);

@@ -168,6 +168,10 @@ bool cfg_read_decimal(const struct cfg_node *node, const char *what, struct cfg_
 bool cfg_read_word(const struct cfg_node *node, const char *what, const char *const words[],
 	struct cfg_errors *errors, unsigned int *out);
 
+/** true or false, and no other of YAML's words for them. */
+bool cfg_read_bool(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	bool *out);
+
 /** A name: 1..LB_NAME_BYTES_MAX bytes of UTF-8, no '/', no control characters. Points into
  * node. */
 bool cfg_read_name(const struct cfg_node *node, const char *what, struct cfg_errors *errors,

@@ -134,7 +134,8 @@ print_port(const struct cfg_port *port, FILE *to)
 		print_mac(&port->next_hop, to);
 		(void)fputc('\n', to);
 	}
-	(void)fprintf(to, "      mtu: %u\n", (unsigned int)port->mtu);
+	(void)fprintf(to, "      mtu: %u\n      answer_arp: %s\n", (unsigned int)port->mtu,
+		cfg_bool_words[port->answer_arp]);
 }
 
 static void
@@ -158,6 +159,7 @@ print_dataplane(const struct cfg_dataplane *dataplane, FILE *to)
 		cfg_format_duration(dataplane->tcp_ns, tcp),
 		cfg_format_duration(dataplane->tcp_closing_ns, closing),
 		cfg_format_duration(dataplane->udp_ns, udp));
+	(void)fprintf(to, "  answer_arp: %s\n", cfg_bool_words[dataplane->answer_arp]);
 	if (dataplane->n_ports == 0) {
 		(void)fputs("  ports: []\n", to);
 		return;

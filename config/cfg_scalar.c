@@ -242,6 +242,18 @@ cfg_is_name(const char *text)
 }
 
 bool
+cfg_read_bool(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	bool *out)
+{
+	unsigned int word = 0;
+
+	if (!cfg_read_word(node, what, cfg_bool_words, errors, &word))
+		return false;
+	*out = word != 0;
+	return true;
+}
+
+bool
 cfg_read_name(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
 	const char **out)
 {

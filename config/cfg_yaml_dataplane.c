@@ -96,14 +96,17 @@ decode_port_texts(const struct cfg_node *node, struct cfg_errors *errors, struct
 }
 
 static void
-decode_port(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_port *out)
+decode_port(const struct cfg_node *node, bool answer_arp, struct cfg_errors *errors,
+	struct cfg_port *out)
 {
 	static const char *const keys[] = {"name", "device", "addresses", "next_hop", "mtu",
-		NULL};
+		"answer_arp", NULL};
 	const struct cfg_node *next_hop;
+	const struct cfg_node *value;
 
 	out->pos = node->pos;
 	out->mtu = MTU_DEFAULT;
+	out->answer_arp = answer_arp;
 	if (!cfg_node_check_keys(node, keys, errors)) {
 		out->bad = CFG_BAD_ALL;
 		return;
@@ -115,6 +118,9 @@ decode_port(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_p
 	next_hop = cfg_node_get(node, "next_hop");
 	if (next_hop != NULL)
 		out->has_next_hop = cfg_read_mac(next_hop, "next_hop", errors, &out->next_hop);
+	value = cfg_node_get(node, "answer_arp");
+	if (value != NULL)
+		(void)cfg_read_bool(value, "answer_arp", errors, &out->answer_arp);
 }
 
 static void
@@ -130,7 +136,7 @@ decode_ports(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 		return;
 	}
 	for (const struct cfg_node *item = node->first; item != NULL; item = item->next)
-		decode_port(item, errors, &out->ports[out->n_ports++]);
+		decode_port(item, out->answer_arp, errors, &out->ports[out->n_ports++]);
 }
 
 void
@@ -138,7 +144,7 @@ cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_dataplane *out)
 {
 	static const char *const keys[] = {"workers", "kernel", "idle", "flow_entries",
-		"flow_timeout", "ports", NULL};
+		"flow_timeout", "answer_arp", "ports", NULL};
 	const struct cfg_node *value;
 	unsigned int word;
 	uint64_t number;
@@ -160,5 +166,9 @@ cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 		cfg_read_u64(value, "flow_entries", 1, LB_FLOW_ENTRIES_MAX, errors, &number))
 		out->flow_entries = (uint32_t)number;
 	decode_timeouts(cfg_node_get(node, "flow_timeout"), errors, out);
+	value = cfg_node_get(node, "answer_arp");
+	if (value != NULL)
+		(void)cfg_read_bool(value, "answer_arp", errors, &out->answer_arp);
+	/* Last: what a port does not say is said above. */
 	decode_ports(cfg_node_get(node, "ports"), errors, out);
 }

@@ -78,7 +78,8 @@ start(const struct options *options, struct cfg_model *model)
 		.ports = ports,
 		.n_ports = plane->n_ports,
 		.n_workers = plane->workers != 0 ? plane->workers : dp_workers_auto(),
-		.extra = options->eal};
+		.extra = options->eal,
+		.instance = model->control_socket};
 	struct dp_conf conf = {.n_workers = start_conf.n_workers,
 		.flow_seed = model->hash_seed};
 	uint64_t secret[2];

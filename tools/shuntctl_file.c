@@ -80,6 +80,19 @@ sign_of(const json_t *object)
 	return strcmp(change, CTL_CHANGE_REMOVE) == 0 ? '-' : '~';
 }
 
+/* To end the line with: how many live flows move. */
+static void
+print_flows(const json_t *object)
+{
+	const json_t *flows = json_object_get(object, CTL_KEY_FLOWS);
+
+	if (json_is_integer(flows))
+		(void)printf(", %" JSON_INTEGER_FORMAT " live flows\n",
+			json_integer_value(flows));
+	else
+		(void)fputs(", live flows not known\n", stdout);
+}
+
 static void
 print_service(const json_t *service)
 {
@@ -90,11 +103,12 @@ print_service(const json_t *service)
 	(void)printf("%c service %s: ", sign_of(service), text_of(service, CTL_KEY_NAME));
 	if (json_is_integer(moved))
 		(void)printf("%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
-			     " slots move (%.2f %%)\n",
+			     " slots move (%.2f %%)",
 			json_integer_value(moved), n_slots,
 			100.0 * (double)json_integer_value(moved) / (double)n_slots);
 	else
-		(void)fputs("all flows are hashed anew\n", stdout);
+		(void)fputs("all new flows are hashed anew", stdout);
+	print_flows(service);
 	print_changes(json_object_get(service, CTL_KEY_CHANGES), "    ");
 	for (size_t i = 0; i < json_array_size(backends); i++) {
 		const json_t *backend = json_array_get(backends, i);
@@ -116,6 +130,10 @@ print_plan(const json_t *result)
 	print_changes(settings, "~ ");
 	for (size_t i = 0; i < json_array_size(services); i++)
 		print_service(json_array_get(services, i));
+	if (json_array_size(services) > 0) {
+		(void)fputs("moved in all", stdout);
+		print_flows(result);
+	}
 	if (json_is_string(json_object_get(result, CTL_KEY_OBSTACLE)))
 		(void)printf("a reload would be refused: %s\n",
 			text_of(result, CTL_KEY_OBSTACLE));

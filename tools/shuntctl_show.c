@@ -48,11 +48,13 @@ static int
 print_ports(const json_t *ports)
 {
 	static const struct shuntctl_column columns[] = {{"PORT", false}, {"DEVICE", false},
-		{"DRIVER", false}, {"KERNEL", false}, {"MAC", false}, {"MTU", true},
-		{"RX", true}, {"TX", true}};
+		{"DRIVER", false}, {"LINK", false}, {"MBIT/S", true}, {"KERNEL", false},
+		{"LINK", false}, {"MAC", false}, {"MTU", true}, {"RX", true}, {"TX", true},
+		{"SPREAD BY", false}};
 	static const char *const keys[] = {CTL_KEY_NAME, CTL_KEY_DEVICE, CTL_KEY_DRIVER,
-		CTL_KEY_KERNEL_INTERFACE, CTL_KEY_MAC, CTL_KEY_MTU, CTL_KEY_RX_QUEUES,
-		CTL_KEY_TX_QUEUES};
+		CTL_KEY_LINK, CTL_KEY_SPEED_MBPS, CTL_KEY_KERNEL_INTERFACE, CTL_KEY_KERNEL_LINK,
+		CTL_KEY_MAC, CTL_KEY_MTU, CTL_KEY_RX_QUEUES, CTL_KEY_TX_QUEUES,
+		CTL_KEY_SPREAD_BY};
 	struct shuntctl_table table;
 
 	shuntctl_table_init(&table, columns, LB_N_ELEMENTS(columns));
@@ -229,6 +231,47 @@ print_outer(const json_t *outer)
 		number_of(outer, CTL_KEY_OVERHEAD));
 }
 
+/* What a worker remembers of the flow. */
+static void
+print_flow(const json_t *result)
+{
+	const json_t *entry = json_object_get(result, CTL_KEY_ENTRY);
+
+	if (!json_is_string(json_object_get(result, CTL_KEY_FLOW))) {
+		(void)printf("flow      not known: the workers did not answer in time\n");
+		return;
+	}
+	(void)printf("flow      %s", text_of(result, CTL_KEY_FLOW));
+	if (json_is_object(entry)) {
+		const bool is_confirmed =
+			json_is_true(json_object_get(entry, CTL_KEY_CONFIRMED));
+
+		(void)printf(", worker %" JSON_INTEGER_FORMAT " has ",
+			number_of(entry, CTL_KEY_WORKER));
+		if (json_is_string(json_object_get(entry, CTL_KEY_BACKEND)))
+			(void)printf("%s/%s", text_of(entry, CTL_KEY_SERVICE),
+				text_of(entry, CTL_KEY_BACKEND));
+		else
+			(void)printf("a backend that is gone");
+		(void)printf(", idle for %.1f s%s",
+			json_real_value(json_object_get(entry, CTL_KEY_IDLE_SECONDS)),
+			is_confirmed ? "" : ", unconfirmed");
+	}
+	(void)fputc('\n', stdout);
+}
+
+static void
+print_backend(const json_t *result)
+{
+	const json_t *next_hop = json_object_get(result, CTL_KEY_NEXT_HOP);
+
+	(void)printf("backend   %s (%s)\n", text_of(result, CTL_KEY_BACKEND),
+		text_of(result, CTL_KEY_BACKEND_ADDRESS));
+	(void)printf("next hop  %s, port %s\n",
+		json_is_string(next_hop) ? json_string_value(next_hop) : "none",
+		text_of(result, CTL_KEY_PORT));
+}
+
 static int
 print_explanation(const json_t *result)
 {
@@ -240,10 +283,13 @@ print_explanation(const json_t *result)
 	(void)printf("\nservice   %s\n", text_of(result, CTL_KEY_SERVICE));
 	if (json_is_string(json_object_get(result, CTL_KEY_HASH)))
 		(void)printf("hash      %s\n", text_of(result, CTL_KEY_HASH));
+	if (json_is_integer(json_object_get(result, CTL_KEY_SLOT)))
+		(void)printf("slot      %" JSON_INTEGER_FORMAT "\n",
+			number_of(result, CTL_KEY_SLOT));
+	if (json_is_string(json_object_get(result, CTL_KEY_SERVICE)))
+		print_flow(result);
 	if (json_is_string(json_object_get(result, CTL_KEY_BACKEND)))
-		(void)printf("slot      %" JSON_INTEGER_FORMAT "\nbackend   %s (%s)\n",
-			number_of(result, CTL_KEY_SLOT), text_of(result, CTL_KEY_BACKEND),
-			text_of(result, CTL_KEY_BACKEND_ADDRESS));
+		print_backend(result);
 	if (json_is_object(outer))
 		print_outer(outer);
 	return shuntctl_finish_output();

@@ -31,6 +31,8 @@ struct ctl_apply {
 	bool *is_live; /* by backend id */
 	size_t n_is_live;
 	size_t n_unreached;
+	struct dp_backend_conf *confs; /* of the last snapshot, service after service */
+	size_t *first_of;              /* of the service at a place: its first in confs */
 };
 
 /* A snapshot in the making. */
@@ -42,6 +44,7 @@ struct build {
 	struct dp_service_conf *services;
 	struct dp_backend_conf *backends;
 	size_t n_backends;
+	size_t *first_of; /* by place: of the service's backends the first */
 	struct table_state *tables;
 	uint32_t *numbers;
 };
@@ -97,6 +100,8 @@ ctl_apply_destroy(struct ctl_apply *apply)
 	free(apply->numbers);
 	free(apply->place_of);
 	free(apply->is_live);
+	free(apply->confs);
+	free(apply->first_of);
 	ctl_names_destroy(apply->services);
 	ctl_names_destroy(apply->backends);
 	free(apply);
@@ -284,6 +289,16 @@ protocol_number(enum cfg_protocol protocol)
 	}
 }
 
+struct lb_service_match
+ctl_apply_match(const struct cfg_service *service)
+{
+	return (struct lb_service_match){
+		.prefix = service->address,
+		.proto = protocol_number(service->protocol),
+		.port = service->port,
+	};
+}
+
 static int
 intern(struct build *build, struct ctl_names *names, uint32_t parent, const char *name,
 	uint32_t *out)
@@ -311,13 +326,12 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 		return ret;
 	build->numbers[place] = number;
 	build->services[place] = (struct dp_service_conf){
-		.match = {.prefix = service->address,
-			.proto = protocol_number(service->protocol),
-			.port = service->port},
+		.match = ctl_apply_match(service),
 		.affinity = (enum lb_affinity)service->affinity,
 		.carry = service->carry,
 	};
 
+	build->first_of[place] = build->n_backends;
 	state->n_backends = service->n_backends;
 	state->ids = calloc(service->n_backends + 1, sizeof(*state->ids));
 	state->weights = calloc(service->n_backends + 1, sizeof(*state->weights));
@@ -351,8 +365,9 @@ translate(struct ctl_apply *apply, struct build *build)
 	build->backends = calloc(n_backends + 1, sizeof(*build->backends));
 	build->tables = calloc(model->n_services + 1, sizeof(*build->tables));
 	build->numbers = calloc(model->n_services + 1, sizeof(*build->numbers));
+	build->first_of = calloc(model->n_services + 1, sizeof(*build->first_of));
 	if (build->services == NULL || build->backends == NULL || build->tables == NULL ||
-		build->numbers == NULL)
+		build->numbers == NULL || build->first_of == NULL)
 		return -ENOMEM;
 
 	for (size_t i = 0; i < model->n_services; i++) {
@@ -362,6 +377,30 @@ translate(struct ctl_apply *apply, struct build *build)
 			return ret;
 	}
 	return 0;
+}
+
+/* Ports that are open have a MAC address to answer with. */
+static void
+translate_ports(const struct build *build, struct dp_snapshot_conf *conf,
+	struct dp_snapshot_port_conf ports[static DP_PORTS_MAX])
+{
+	const struct cfg_dataplane *plane = &build->model->dataplane;
+
+	if (build->paths->dp == NULL)
+		return;
+	for (size_t i = 0; i < plane->n_ports && i < DP_PORTS_MAX; i++) {
+		struct dp_port_info info;
+
+		dp_port_read(build->paths->dp, i, &info);
+		ports[conf->n_ports++] = (struct dp_snapshot_port_conf){
+			.id = info.id,
+			.mac = info.mac,
+			.answers = plane->ports[i].answer_arp,
+			.networks = plane->ports[i].addresses,
+			.n_networks = plane->ports[i].n_addresses,
+		};
+	}
+	conf->ports = ports;
 }
 
 /* What the last snapshot says of each number, ready to replace what the one before said. */
@@ -397,6 +436,8 @@ commit(struct ctl_apply *apply, struct build *build, uint32_t *place_of, bool *i
 	free(apply->numbers);
 	free(apply->place_of);
 	free(apply->is_live);
+	free(apply->confs);
+	free(apply->first_of);
 	apply->tables = build->tables;
 	apply->numbers = build->numbers;
 	apply->n_places = build->model->n_services;
@@ -405,6 +446,10 @@ commit(struct ctl_apply *apply, struct build *build, uint32_t *place_of, bool *i
 	apply->is_live = is_live;
 	apply->n_is_live = ctl_names_count(apply->backends);
 	apply->n_unreached = build->n_unreached;
+	apply->confs = build->backends;
+	apply->first_of = build->first_of;
+	build->backends = NULL;
+	build->first_of = NULL;
 	build->tables = NULL;
 	build->numbers = NULL;
 }
@@ -418,6 +463,7 @@ ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 		.hash_seed = model->hash_seed,
 		.has_kernel = model->dataplane.kernel != CFG_KERNEL_NONE,
 	};
+	struct dp_snapshot_port_conf ports[DP_PORTS_MAX];
 	const uint32_t n_services = ctl_names_count(apply->services);
 	const uint32_t n_backends = ctl_names_count(apply->backends);
 	uint32_t *place_of;
@@ -434,6 +480,7 @@ ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 	conf.n_services = model->n_services;
 	conf.backends = build.backends;
 	conf.n_backends = build.n_backends;
+	translate_ports(&build, &conf, ports);
 	ret = dp_snapshot_create(&conf, out);
 	if (ret != 0) {
 		free(place_of);
@@ -453,6 +500,7 @@ free_build:
 	free(build.numbers);
 	free(build.services);
 	free(build.backends);
+	free(build.first_of);
 	return ret;
 }
 
@@ -466,6 +514,18 @@ uint32_t
 ctl_apply_backend_id(const struct ctl_apply *apply, size_t service_place, size_t backend_place)
 {
 	return apply->tables[service_place].ids[backend_place];
+}
+
+const struct dp_backend_conf *
+ctl_apply_backend_confs(const struct ctl_apply *apply, size_t service_place)
+{
+	return &apply->confs[apply->first_of[service_place]];
+}
+
+struct dp_table *
+ctl_apply_table(const struct ctl_apply *apply, size_t service_place)
+{
+	return apply->tables[service_place].table;
 }
 
 uint32_t

@@ -39,6 +39,7 @@ struct ctl_paths {
 	const struct ctl_path *items; /**< ascending by dst, as memcmp() has it */
 	size_t n_items;
 	const struct cfg_port *port; /**< of the model's; NULL: none, and nothing can be sent */
+	const struct dp *dp; /**< whose open ports are the model's; NULL: none is open */
 };
 
 /** @retval -ENOMEM  No memory. */
@@ -70,6 +71,14 @@ uint32_t ctl_apply_service(const struct ctl_apply *apply, uint32_t place);
 uint32_t ctl_apply_backend_id(const struct ctl_apply *apply, size_t service_place,
 	size_t backend_place);
 
+/** The backends of the service at a place as the last snapshot has them, in the model's order.
+ */
+const struct dp_backend_conf *ctl_apply_backend_confs(const struct ctl_apply *apply,
+	size_t service_place);
+
+/** The table of the service at a place in the last snapshot; without a reference. */
+struct dp_table *ctl_apply_table(const struct ctl_apply *apply, size_t service_place);
+
 /** Services seen so far: their numbers are 0..n-1. */
 uint32_t ctl_apply_n_services(const struct ctl_apply *apply);
 
@@ -97,6 +106,9 @@ void ctl_apply_read_slots(const struct ctl_apply *apply, size_t service_place, u
 
 /** Backends of the last snapshot that nothing can be sent to, for want of a next hop. */
 size_t ctl_apply_n_unreached(const struct ctl_apply *apply);
+
+/** What finds a service, as the table of services has it; its place is left 0. */
+struct lb_service_match ctl_apply_match(const struct cfg_service *service);
 
 /** What a model says of the flow tables. */
 struct lb_flow_table_conf ctl_apply_flow_conf(const struct cfg_model *model, uint64_t secret_0,

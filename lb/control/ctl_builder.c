@@ -3,10 +3,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "ctl_aside.h"
 
 struct ctl_builder {
 	struct dp *dp;
@@ -33,7 +34,7 @@ free_job(struct ctl_job *job)
 static void
 free_built(struct ctl_built *built)
 {
-	ctl_view_destroy(built->view);
+	ctl_view_release(built->view);
 	free(built->message);
 }
 
@@ -42,7 +43,9 @@ static int
 build(struct ctl_builder *builder, const struct ctl_job *job, FILE *messages,
 	struct ctl_view **view)
 {
-	const struct ctl_paths paths = {.items = job->paths, .n_items = job->n_paths};
+	const struct ctl_paths paths = {.items = job->paths,
+		.n_items = job->n_paths,
+		.dp = builder->dp};
 	const uint64_t begun_ns = dp_now_ns();
 	struct dp_snapshot *snapshot;
 	int ret = ctl_apply_build(builder->apply, &job->model, &paths, messages, &snapshot);
@@ -86,24 +89,12 @@ run_job(struct ctl_builder *builder, struct ctl_job *job)
 	(void)!write(builder->fd, &one, sizeof(one));
 }
 
-/* It inherited the control thread's one CPU; it may run wherever the process may. */
-static void
-run_anywhere(void)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	for (unsigned int i = 0; i < CPU_SETSIZE; i++)
-		CPU_SET(i, &cpus);
-	(void)pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
-}
-
 static void *
 run(void *argument)
 {
 	struct ctl_builder *builder = argument;
 
-	run_anywhere();
+	ctl_run_anywhere();
 	(void)pthread_mutex_lock(&builder->lock);
 	for (;;) {
 		struct ctl_job job;

@@ -18,6 +18,7 @@
 #include "ctl_notify.h"
 #include "ctl_proto.h"
 #include "ctl_rpc_socket.h"
+#include "ctl_telemetry.h"
 
 /* A call that is answered when its change is in force. */
 struct waiting {
@@ -32,9 +33,12 @@ struct ctl_daemon {
 	uint64_t begun_ms;
 	struct ctl_loop *loop;
 	struct ctl_netlink *netlink;
+	struct ctl_ports ports;
 	struct ctl_builder *builder;
+	struct ctl_aside *aside;
 	struct ctl_rpc *rpc;
 	struct ctl_metrics *metrics; /* NULL: off */
+	struct ctl_telemetry *telemetry;
 
 	struct cfg_model wanted;
 	uint64_t generation;   /* of wanted */
@@ -210,7 +214,7 @@ take_built(struct ctl_daemon *daemon)
 	if (!ctl_builder_take(daemon->builder, &built))
 		return;
 	if (built.view != NULL) {
-		ctl_view_destroy(daemon->view);
+		ctl_view_release(daemon->view);
 		daemon->view = built.view;
 		answer_waiting(daemon, built.generation, NULL);
 	} else {
@@ -368,7 +372,7 @@ set_up_port(struct ctl_daemon *daemon, size_t i)
 	daemon->if_index[i] = (int)if_nametoindex(info.kernel_if);
 	if (!info.has_twin)
 		return 0;
-	ret = ctl_netlink_set_up(daemon->netlink, daemon->if_index[i], port->mtu);
+	ret = ctl_netlink_set_up(daemon->netlink, daemon->if_index[i], info.kernel_mtu);
 	for (size_t k = 0; k < port->n_addresses && ret == 0; k++)
 		ret = ctl_netlink_add_address(daemon->netlink, daemon->if_index[i],
 			&port->addresses[k]);
@@ -485,9 +489,16 @@ start(struct ctl_daemon *daemon)
 	for (size_t i = 0; i < daemon->wanted.dataplane.n_ports && ret == 0; i++)
 		ret = set_up_port(daemon, i);
 	if (ret == 0)
+		ctl_ports_open(&daemon->ports, &daemon->wanted, daemon->dp, daemon->netlink);
+	if (ret == 0)
 		ret = listen_to_all(daemon);
+	/* Once signals are taken: the thread takes none. */
+	if (ret == 0)
+		ret = ctl_aside_create(daemon->loop, &daemon->aside);
 	if (ret == 0)
 		ret = open_metrics(daemon);
+	if (ret == 0)
+		ret = ctl_telemetry_open(daemon->loop, daemon, &daemon->telemetry);
 	if (ret == 0)
 		ret = ctl_notify_watch(daemon->loop);
 	if (ret == 0)
@@ -533,14 +544,16 @@ ctl_daemon_destroy(struct ctl_daemon *daemon)
 {
 	if (daemon == NULL)
 		return;
+	ctl_telemetry_close(daemon->telemetry);
 	answer_waiting(daemon, UINT64_MAX, "shuntd stops");
+	ctl_aside_destroy(daemon->aside);
 	if (daemon->rpc != NULL)
 		ctl_rpc_close(daemon->rpc);
 	ctl_metrics_close(daemon->metrics);
 	ctl_builder_destroy(daemon->builder);
 	ctl_netlink_close(daemon->netlink);
 	ctl_loop_destroy(daemon->loop);
-	ctl_view_destroy(daemon->view);
+	ctl_view_release(daemon->view);
 	cfg_model_fini(&daemon->wanted);
 	free(daemon);
 }
@@ -557,10 +570,29 @@ ctl_daemon_wanted(const struct ctl_daemon *daemon)
 	return &daemon->wanted;
 }
 
+struct ctl_view *
+ctl_daemon_hold_view(const struct ctl_daemon *daemon)
+{
+	ctl_view_hold(daemon->view);
+	return daemon->view;
+}
+
+struct ctl_aside *
+ctl_daemon_aside(const struct ctl_daemon *daemon)
+{
+	return daemon->aside;
+}
+
 struct dp *
 ctl_daemon_dp(const struct ctl_daemon *daemon)
 {
 	return daemon->dp;
+}
+
+const struct ctl_ports *
+ctl_daemon_ports(const struct ctl_daemon *daemon)
+{
+	return &daemon->ports;
 }
 
 const char *

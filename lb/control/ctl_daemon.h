@@ -14,6 +14,8 @@
  */
 
 #include "cfg_model.h"
+#include "ctl_aside.h"
+#include "ctl_ports.h"
 #include "ctl_rpc.h"
 #include "ctl_view.h"
 
@@ -55,10 +57,19 @@ void ctl_daemon_destroy(struct ctl_daemon *daemon);
 /** What is in force; good until the next turn of the loop. */
 const struct ctl_view *ctl_daemon_view(const struct ctl_daemon *daemon);
 
+/** The same, with a reference, to be given back. */
+struct ctl_view *ctl_daemon_hold_view(const struct ctl_daemon *daemon);
+
+/** For what takes too long to be done here. */
+struct ctl_aside *ctl_daemon_aside(const struct ctl_daemon *daemon);
+
 /** What is wanted: what is in force, and the changes that are being built. */
 const struct cfg_model *ctl_daemon_wanted(const struct ctl_daemon *daemon);
 
 struct dp *ctl_daemon_dp(const struct ctl_daemon *daemon);
+
+/** The ports' links. */
+const struct ctl_ports *ctl_daemon_ports(const struct ctl_daemon *daemon);
 
 const char *ctl_daemon_config_path(const struct ctl_daemon *daemon);
 

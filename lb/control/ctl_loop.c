@@ -42,8 +42,18 @@ struct signal_source {
 	struct signal_source *next;
 };
 
+/* A lock that all get in the order they ask for it: a mutex alone may starve one of them. */
+struct turnstile {
+	pthread_mutex_t mutex;
+	pthread_cond_t has_moved;
+	uint64_t next;
+	uint64_t served;
+	bool is_open; /* the loop runs */
+};
+
 struct ctl_loop {
 	int epoll_fd;
+	struct turnstile turnstile;
 	bool is_stopped;
 	struct watch **watches; /* by fd; NULL: not there */
 	size_t n_watches;
@@ -85,6 +95,45 @@ ns_from_ms(uint64_t ms)
 	return ms > UINT64_MAX / NS_PER_MS ? UINT64_MAX : ms * NS_PER_MS;
 }
 
+/* Taking turns: the loop has its turn while callbacks run, and gives it away to wait. */
+
+static void
+take_turn(struct turnstile *turnstile)
+{
+	uint64_t mine;
+
+	(void)pthread_mutex_lock(&turnstile->mutex);
+	mine = turnstile->next++;
+	while (turnstile->served != mine)
+		(void)pthread_cond_wait(&turnstile->has_moved, &turnstile->mutex);
+	(void)pthread_mutex_unlock(&turnstile->mutex);
+}
+
+static void
+end_turn(struct turnstile *turnstile)
+{
+	(void)pthread_mutex_lock(&turnstile->mutex);
+	turnstile->served++;
+	(void)pthread_cond_broadcast(&turnstile->has_moved);
+	(void)pthread_mutex_unlock(&turnstile->mutex);
+}
+
+int
+ctl_loop_enter(struct ctl_loop *loop)
+{
+	take_turn(&loop->turnstile);
+	if (loop->turnstile.is_open)
+		return 0;
+	end_turn(&loop->turnstile);
+	return -EAGAIN;
+}
+
+void
+ctl_loop_leave(struct ctl_loop *loop)
+{
+	end_turn(&loop->turnstile);
+}
+
 int
 ctl_loop_create(struct ctl_loop **out)
 {
@@ -99,6 +148,9 @@ ctl_loop_create(struct ctl_loop **out)
 		free(loop);
 		return ret;
 	}
+	/* Neither fails where it is given no attributes. */
+	(void)pthread_mutex_init(&loop->turnstile.mutex, NULL);
+	(void)pthread_cond_init(&loop->turnstile.has_moved, NULL);
 	*out = loop;
 	return 0;
 }
@@ -134,6 +186,8 @@ ctl_loop_destroy(struct ctl_loop *loop)
 		free(loop->heap[i]);
 	free(loop->heap);
 	(void)close(loop->epoll_fd);
+	(void)pthread_cond_destroy(&loop->turnstile.has_moved);
+	(void)pthread_mutex_destroy(&loop->turnstile.mutex);
 	free(loop);
 }
 
@@ -423,10 +477,16 @@ static int
 run_turn(struct ctl_loop *loop)
 {
 	struct epoll_event events[EVENTS_MAX];
-	const int n = epoll_wait(loop->epoll_fd, events, EVENTS_MAX, wait_ms(loop));
+	const int ms = wait_ms(loop);
+	int error;
+	int n;
 
-	if (n < 0 && errno != EINTR)
-		return -errno;
+	end_turn(&loop->turnstile);
+	n = epoll_wait(loop->epoll_fd, events, EVENTS_MAX, ms);
+	error = errno;
+	take_turn(&loop->turnstile);
+	if (n < 0 && error != EINTR)
+		return -error;
 	for (int i = 0; i < n && !loop->is_stopped; i++) {
 		const struct watch *watch = events[i].data.ptr;
 
@@ -443,9 +503,13 @@ ctl_loop_run(struct ctl_loop *loop)
 {
 	int ret = 0;
 
+	take_turn(&loop->turnstile);
+	loop->turnstile.is_open = true;
 	while (ret == 0 && !loop->is_stopped)
 		ret = run_turn(loop);
 	loop->is_stopped = false;
+	loop->turnstile.is_open = false;
+	end_turn(&loop->turnstile);
 	return ret;
 }
 

@@ -7,7 +7,7 @@
  * The control thread's loop: files, timers and signals, one callback at a time.
  *
  * Not thread-safe: everything here is the thread's that runs it, but ctl_loop_stop() may be
- * called from a callback.
+ * called from a callback, and ctl_loop_enter() and ctl_loop_leave() are for other threads.
  */
 
 #include <stddef.h>
@@ -73,6 +73,17 @@ int ctl_loop_run(struct ctl_loop *loop) lb_must_check;
 
 /** ctl_loop_run() returns 0 after the callback that is running. */
 void ctl_loop_stop(struct ctl_loop *loop);
+
+/**
+ * Keep callbacks from running, from another thread, to read what is theirs. Those who enter and
+ * the loop take turns in the order they come, and callbacks wait meanwhile: be quick.
+ *
+ * @retval -EAGAIN  ctl_loop_run() does not run, and the data is not there to be read.
+ */
+int ctl_loop_enter(struct ctl_loop *loop) lb_must_check;
+
+/** After ctl_loop_enter() that was successful. */
+void ctl_loop_leave(struct ctl_loop *loop);
 
 /** Milliseconds of a clock that never goes back. */
 uint64_t ctl_loop_now_ms(void);

@@ -3,27 +3,35 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ctl_daemon.h"
 #include "ctl_methods_each.h"
 #include "ctl_params.h"
-#include "ctl_picking.h"
 #include "ctl_proto.h"
 #include "lb_encap.h"
 #include "lb_hash.h"
 #include "lb_service_table.h"
 #include "lb_verdict.h"
 
-/* What became of the packet that is asked about. */
+/* Whether the flow table decides. The first: the workers did not say, or were not asked. */
+enum knowledge { FLOW_UNKNOWN, FLOW_HIT, FLOW_MISS };
+
+/* What becomes of the next packet of the flow that is asked about. */
 struct decision {
 	enum lb_verdict verdict;
-	const struct cfg_service *service; /* NULL: none */
-	const struct cfg_backend *backend; /* NULL: none */
-	struct lb_flow_hash hash;          /* of the flow */
-	uint64_t pick;                     /* what of it chooses the slot */
-	uint32_t slot;                     /* where there is a backend */
+	const struct cfg_service *service;  /* NULL: none */
+	const struct cfg_backend *backend;  /* NULL: none */
+	const struct dp_backend_conf *conf; /* of the backend; NULL: none */
+	struct lb_flow_hash hash;           /* that the flow is known by */
+	uint64_t pick;                      /* what of it chooses the slot */
+	uint32_t slot;                      /* where there is anybody to pick */
+	bool has_slot;
+	enum knowledge knowledge;
+	bool has_entry; /* somebody has the flow; also where its backend is gone */
+	struct dp_flow_answer entry;
+	const struct cfg_service *entry_service; /* of the entry's backend; NULL: gone */
+	const struct cfg_backend *entry_backend;
 };
 
 /* False: the call is answered. */
@@ -72,173 +80,167 @@ take_flow(const json_t *params, struct ctl_call *call, struct lb_flow_key *key)
 	return false;
 }
 
-static uint8_t
-protocol_number(enum cfg_protocol protocol)
+/* Look a flow up where the workers may have it. */
+static void
+ask_workers(struct dp *dp, const struct ctl_view *view, struct decision *d)
 {
-	if (protocol == CFG_PROTOCOL_ANY)
-		return 0;
-	return protocol == CFG_PROTOCOL_TCP ? IPPROTO_TCP : IPPROTO_UDP;
-}
+	const int ret = dp_ask_flow(dp, &d->hash, &d->entry);
+	size_t service;
+	size_t backend;
 
-/* The service as the data plane's own table finds it. */
-static int
-find_service(const struct cfg_model *model, const struct lb_flow_key *key,
-	const struct cfg_service **out)
-{
-	const size_t n = model->n_services;
-	const size_t n_lines = (lb_service_table_bytes(n) + LB_CACHE_LINE - 1) / LB_CACHE_LINE;
-	struct lb_service_match *matches = calloc(n + 1, sizeof(*matches));
-	void *mem = aligned_alloc(LB_CACHE_LINE, n_lines * LB_CACHE_LINE);
-	const struct lb_service_table *table;
-	int ret = -ENOMEM;
-
-	if (matches == NULL || mem == NULL)
-		goto free_both;
-	for (size_t i = 0; i < n; i++)
-		matches[i] = (struct lb_service_match){.prefix = model->services[i].address,
-			.proto = protocol_number(model->services[i].protocol),
-			.port = model->services[i].port,
-			.service = (uint32_t)i};
-	ret = lb_service_table_build(mem, matches, n, &table);
-	if (ret == 0) {
-		const uint32_t found =
-			lb_service_find(table, &key->dst, key->proto, ntohs(key->dport_be));
-
-		*out = found == LB_SERVICE_NONE ? NULL : &model->services[found];
-	}
-free_both:
-	free(matches);
-	free(mem);
-	return ret;
-}
-
-static int
-decide(const struct cfg_model *model, const struct lb_flow_key *key, struct decision *d)
-{
-	struct ctl_picking picking;
-	int ret;
-
-	*d = (struct decision){.verdict = LB_DROP_NO_BACKEND};
-	ret = find_service(model, key, &d->service);
+	d->knowledge = ret == -ENOENT ? FLOW_MISS : FLOW_UNKNOWN;
 	if (ret != 0)
-		return ret;
-	if (d->service == NULL) {
-		d->verdict = model->dataplane.kernel == CFG_KERNEL_NONE ? LB_DROP_NO_SERVICE
-									: LB_TO_KERNEL;
-		return 0;
+		return;
+	d->knowledge = FLOW_MISS;
+	d->has_entry = true;
+	if (!ctl_view_find_backend(view, d->entry.info.backend, &service, &backend))
+		return;
+	d->entry_service = &view->model.services[service];
+	d->entry_backend = &d->entry_service->backends[backend];
+	/* The packet goes where the entry says, which may be another service's backend. */
+	if (view->services[service].confs[backend].is_live) {
+		d->knowledge = FLOW_HIT;
+		d->service = d->entry_service;
+		d->backend = d->entry_backend;
+		d->conf = &view->services[service].confs[backend];
 	}
-	d->hash = lb_hash_flow(key, model->hash_seed);
+}
+
+/* As the packet path decides: the entry first, and then the table. */
+static void
+decide(struct dp *dp, const struct ctl_view *view, const struct lb_flow_key *key,
+	struct decision *d)
+{
+	const struct cfg_model *model = &view->model;
+	const uint32_t place =
+		lb_service_find(view->match, &key->dst, key->proto, ntohs(key->dport_be));
+	size_t service;
+	size_t backend;
+	uint32_t id;
+
+	*d = (struct decision){.verdict = model->dataplane.kernel == CFG_KERNEL_NONE
+						  ? LB_DROP_NO_SERVICE
+						  : LB_TO_KERNEL};
+	if (place == LB_SERVICE_NONE)
+		return;
+	d->service = &model->services[place];
+	d->hash = lb_hash_flow(key, dp_flow_seed(dp));
 	d->pick = lb_hash_pick(key, (enum lb_affinity)d->service->affinity, model->hash_seed);
-	ret = ctl_picking_init(d->service, model->hash_seed, &picking);
-	if (ret != 0)
-		return ret;
-	if (picking.picker != NULL) {
-		d->verdict = LB_FORWARD;
-		d->slot = lb_picker_slot(picking.picker, d->pick);
-		d->backend = &d->service->backends[lb_picker_backend(picking.picker, d->slot)];
+	d->has_slot = dp_table_pick(view->services[place].table, d->pick, &d->slot, &id);
+	ask_workers(dp, view, d);
+	if (d->backend == NULL && d->has_slot &&
+		ctl_view_find_backend(view, id, &service, &backend)) {
+		d->backend = &model->services[service].backends[backend];
+		d->conf = &view->services[service].confs[backend];
 	}
-	ctl_picking_fini(&picking);
-	return 0;
-}
-
-/*
- * The outer source: the first address of the backend's family on the port that leads to it.
- * False where two ports could, as the way is the kernel's to know.
- */
-static bool
-find_source(const struct cfg_dataplane *plane, bool is_v4, struct lb_addr *out)
-{
-	size_t n_found = 0;
-
-	for (size_t i = 0; i < plane->n_ports; i++) {
-		const struct cfg_port *port = &plane->ports[i];
-		size_t k = 0;
-
-		while (k < port->n_addresses &&
-			lb_addr_is_v4(&port->addresses[k].addr) != is_v4)
-			k++;
-		if (k == port->n_addresses)
-			continue;
-		*out = port->addresses[k].addr;
-		n_found++;
-	}
-	return n_found == 1;
-}
-
-static uint16_t
-tunnel_port(const struct cfg_service *service)
-{
-	if (service->tunnel_port != 0)
-		return service->tunnel_port;
-	return service->forward == CFG_FORWARD_VXLAN ? LB_VXLAN_PORT : LB_GUE_PORT;
+	if (d->backend == NULL)
+		d->verdict = LB_DROP_NO_BACKEND;
+	else
+		d->verdict = d->conf->has_next_hop ? LB_FORWARD : LB_DROP_NO_NEXT_HOP;
 }
 
 /* The UDP source port, from the header that the data plane would write. */
 static uint16_t
-read_source_port(const struct cfg_service *service, const struct lb_addr *dst,
-	const struct decision *d)
+read_source_port(const struct decision *d)
 {
-	const struct lb_encap_conf conf = {.mode = (enum lb_forward_mode)service->forward,
-		.src = *dst, /* of its family: the port does not depend on it */
-		.dst = *dst,
-		.udp_port = tunnel_port(service),
-		.vni = service->vni};
 	const struct lb_encap_packet packet = {.inner_bytes = 40,
 		.entropy = (uint32_t)(d->hash.place >> 32)};
 	uint8_t bytes[LB_ENCAP_BYTES_MAX] = {0};
-	const size_t at = lb_addr_is_v4(dst) ? 20 : 40;
+	const size_t at = lb_addr_is_v4(&d->conf->encap.dst) ? 20 : 40;
 	struct lb_encap encap;
 
-	if (lb_encap_init(&encap, &conf) != 0)
+	if (lb_encap_init(&encap, &d->conf->encap) != 0)
 		return 0;
 	lb_encap_write(&encap, &packet, bytes);
 	return (uint16_t)(bytes[at] << 8 | bytes[at + 1]);
 }
 
-static json_t *
-make_outer(const struct cfg_model *model, const struct decision *d)
+/* A port without an address of the backend's family has no source, and no next hop then. */
+static bool
+has_source(const struct lb_encap_conf *encap)
 {
-	const struct cfg_service *service = d->service;
-	const struct lb_addr *dst = &d->backend->address;
-	const enum cfg_forward forward = service->forward;
-	const bool is_l2 = forward == CFG_FORWARD_L2;
-	const bool is_udp = forward == CFG_FORWARD_GUE || forward == CFG_FORWARD_VXLAN;
+	static const struct lb_addr nothing;
+	const struct lb_addr nothing_v4 = lb_addr_from_v4((const uint8_t[4]){0});
+
+	return encap->mode != LB_FORWARD_L2 && !lb_addr_equal(&encap->src, &nothing) &&
+	       !lb_addr_equal(&encap->src, &nothing_v4);
+}
+
+static json_t *
+make_outer(const struct decision *d)
+{
+	const struct lb_encap_conf *encap = &d->conf->encap;
+	const bool is_l2 = encap->mode == LB_FORWARD_L2;
+	const bool is_udp = encap->mode == LB_FORWARD_GUE || encap->mode == LB_FORWARD_VXLAN;
 	char source[LB_ADDR_TEXT_BYTES];
 	char destination[LB_ADDR_TEXT_BYTES];
-	struct lb_addr src;
-	const bool has_source =
-		!is_l2 && find_source(&model->dataplane, lb_addr_is_v4(dst), &src);
 
 	return json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:i}", CTL_KEY_MODE,
-		cfg_forward_words[forward], CTL_KEY_SOURCE,
-		has_source ? lb_addr_format(&src, source) : NULL, CTL_KEY_DESTINATION,
-		is_l2 ? NULL : lb_addr_format(dst, destination), CTL_KEY_UDP_SOURCE_PORT,
-		is_udp ? json_integer(read_source_port(service, dst, d)) : json_null(),
-		CTL_KEY_UDP_PORT, is_udp ? json_integer(tunnel_port(service)) : json_null(),
-		CTL_KEY_OVERHEAD,
-		(int)lb_encap_overhead((enum lb_forward_mode)forward, !lb_addr_is_v4(dst)));
+		cfg_forward_words[encap->mode], CTL_KEY_SOURCE,
+		has_source(encap) ? lb_addr_format(&encap->src, source) : NULL,
+		CTL_KEY_DESTINATION, is_l2 ? NULL : lb_addr_format(&encap->dst, destination),
+		CTL_KEY_UDP_SOURCE_PORT,
+		is_udp ? json_integer(read_source_port(d)) : json_null(), CTL_KEY_UDP_PORT,
+		is_udp ? json_integer(encap->udp_port) : json_null(), CTL_KEY_OVERHEAD,
+		(int)lb_encap_overhead(encap->mode, !lb_addr_is_v4(&encap->dst)));
+}
+
+/* What a worker has of the flow. Its backend may be gone, and then it has no name. */
+static json_t *
+make_entry(const struct decision *d)
+{
+	return json_pack("{s:i, s:s?, s:s?, s:f, s:b}", CTL_KEY_WORKER, (int)d->entry.worker,
+		CTL_KEY_SERVICE, d->entry_service != NULL ? d->entry_service->name : NULL,
+		CTL_KEY_BACKEND, d->entry_backend != NULL ? d->entry_backend->name : NULL,
+		CTL_KEY_IDLE_SECONDS, (double)d->entry.info.idle_ns / 1e9, CTL_KEY_CONFIRMED,
+		(int)d->entry.info.is_confirmed);
+}
+
+/* How the backend is reached: port and next hop, null where that is not known. */
+static int
+add_way(json_t *result, const struct cfg_model *model, const struct decision *d)
+{
+	const struct dp_backend_conf *conf = d->conf;
+	/* Without a port there is no MTU. */
+	const bool has_port = conf != NULL && conf->mtu != 0;
+	char mac[LB_MAC_TEXT_BYTES];
+
+	return json_object_set_new(result, CTL_KEY_PORT,
+		       has_port ? ctl_params_any_text(model->dataplane.ports[conf->port].name)
+				: json_null()) |
+	       json_object_set_new(result, CTL_KEY_NEXT_HOP,
+		       conf != NULL && conf->has_next_hop
+			       ? json_string(lb_mac_format(&conf->next_hop, mac))
+			       : json_null());
 }
 
 static json_t *
 make_result(const struct ctl_view *view, const struct decision *d)
 {
+	static const char *const flow_words[] =
+		{[FLOW_HIT] = CTL_FLOW_HIT, [FLOW_MISS] = CTL_FLOW_MISS, [FLOW_UNKNOWN] = NULL};
 	const bool has_backend = d->backend != NULL;
 	char address[LB_ADDR_TEXT_BYTES];
 	char hash[24];
+	json_t *result;
 
 	(void)snprintf(hash, sizeof(hash), "0x%016" PRIx64, d->pick);
-	/* What a worker has in its flow table it alone knows: flow is for when it tells. */
-	return json_pack("{s:i, s:o, s:s, s:s?, s:s?, s:s?, s:o, s:s?, s:s?, s:n, s:o}",
+	result = json_pack("{s:i, s:o, s:s, s:s?, s:s?, s:s?, s:o, s:s?, s:s?, s:s?, s:o, s:o}",
 		CTL_KEY_SCHEMA, CTL_SCHEMA, CTL_KEY_GENERATION,
 		ctl_params_number(view->generation), CTL_KEY_VERDICT,
 		lb_verdict_name(d->verdict), CTL_KEY_REASON, lb_verdict_reason(d->verdict),
 		CTL_KEY_SERVICE, d->service != NULL ? d->service->name : NULL, CTL_KEY_HASH,
 		d->service != NULL ? hash : NULL, CTL_KEY_SLOT,
-		has_backend ? json_integer(d->slot) : json_null(), CTL_KEY_BACKEND,
+		d->has_slot ? json_integer(d->slot) : json_null(), CTL_KEY_BACKEND,
 		has_backend ? d->backend->name : NULL, CTL_KEY_BACKEND_ADDRESS,
 		has_backend ? lb_addr_format(&d->backend->address, address) : NULL,
-		CTL_KEY_FLOW, CTL_KEY_OUTER,
-		has_backend ? make_outer(&view->model, d) : json_null());
+		CTL_KEY_FLOW, flow_words[d->knowledge], CTL_KEY_ENTRY,
+		d->has_entry ? make_entry(d) : json_null(), CTL_KEY_OUTER,
+		d->verdict == LB_FORWARD ? make_outer(d) : json_null());
+	if (add_way(result, &view->model, d) == 0)
+		return result;
+	json_decref(result);
+	return NULL;
 }
 
 void
@@ -252,8 +254,6 @@ ctl_method_explain(void *context, const json_t *params, struct ctl_call *call)
 
 	if (!ctl_params_check(params, keys, call) || !take_flow(params, call, &key))
 		return;
-	if (decide(&view->model, &key, &decision) != 0)
-		ctl_params_no_memory(call);
-	else
-		ctl_call_result(call, make_result(view, &decision));
+	decide(ctl_daemon_dp(context), view, &key, &decision);
+	ctl_call_result(call, make_result(view, &decision));
 }

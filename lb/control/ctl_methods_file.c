@@ -28,6 +28,14 @@ is_regular(const char *path, FILE *messages)
 	return false;
 }
 
+/* False: messages say why. */
+static bool
+scan_model(const char *path, struct ctl_messages *messages, struct cfg_model *out)
+{
+	return is_regular(path, messages->errors.to) &&
+	       cfg_read_file(path, messages->errors.to, out) == 0;
+}
+
 /* False: the call is answered. */
 static bool
 read_model(const char *path, struct ctl_call *call, struct cfg_model *out)
@@ -38,8 +46,7 @@ read_model(const char *path, struct ctl_call *call, struct cfg_model *out)
 		ctl_params_no_memory(call);
 		return false;
 	}
-	if (is_regular(path, messages.errors.to) &&
-		cfg_read_file(path, messages.errors.to, out) == 0) {
+	if (scan_model(path, &messages, out)) {
 		ctl_messages_close(&messages);
 		return true;
 	}
@@ -94,30 +101,117 @@ ctl_method_reload(void *context, const json_t *params, struct ctl_call *call)
 	cfg_model_fini(&next);
 }
 
+/* Reading a large file and building its tables take time: that is done aside. */
+struct plan_task {
+	struct ctl_task task;
+	const struct ctl_daemon *daemon; /* the control thread's */
+	struct ctl_call *call;           /* the same */
+	struct ctl_view *view;           /* held */
+	char *path;
+	uint32_t *counts; /* live flows by backend id; NULL: the workers do not say */
+	struct ctl_messages messages;
+	bool is_read;
+	struct cfg_model next; /* where it is read */
+	json_t *result;        /* the same; NULL: no memory */
+};
+
+static void
+run_plan(struct ctl_task *task)
+{
+	struct plan_task *plan = (struct plan_task *)task;
+
+	plan->is_read = scan_model(plan->path, &plan->messages, &plan->next);
+	if (plan->is_read)
+		plan->result = ctl_plan_make(plan->view, &plan->next, plan->counts);
+}
+
+static void
+answer_plan(struct plan_task *plan)
+{
+	char *obstacle = find_obstacle(plan->daemon, &plan->next);
+	const int failed = json_object_set_new(plan->result, CTL_KEY_PATH,
+				   ctl_params_any_text(plan->path)) |
+			   json_object_set_new(plan->result, CTL_KEY_OBSTACLE,
+				   obstacle != NULL ? json_string(obstacle) : json_null());
+
+	free(obstacle);
+	if (failed != 0) {
+		json_decref(plan->result);
+		plan->result = NULL;
+	}
+	ctl_call_result(plan->call, plan->result);
+}
+
+static void
+free_plan(struct plan_task *plan)
+{
+	ctl_view_release(plan->view);
+	free(plan->path);
+	free(plan->counts);
+	free(plan);
+}
+
+static void
+finish_plan(struct ctl_task *task, bool is_done)
+{
+	struct plan_task *plan = (struct plan_task *)task;
+
+	if (is_done && !plan->is_read) {
+		ctl_messages_answer(&plan->messages, CTL_RPC_INVALID_PARAMS, plan->call);
+	} else {
+		if (is_done)
+			answer_plan(plan);
+		else
+			ctl_call_error(plan->call, CTL_RPC_REFUSED, "shuntd stops");
+		ctl_messages_close(&plan->messages);
+	}
+	if (plan->is_read)
+		cfg_model_fini(&plan->next);
+	free_plan(plan);
+}
+
+/* Live flows by backend id; NULL: the workers do not say. */
+static uint32_t *
+count_flows(struct dp *dp, const struct ctl_view *view)
+{
+	uint32_t *counts = calloc((size_t)view->n_ids + 1, sizeof(*counts));
+
+	if (counts == NULL || dp_count_flows(dp, counts, view->n_ids) == 0)
+		return counts;
+	free(counts);
+	return NULL;
+}
+
 void
 ctl_method_plan(void *context, const json_t *params, struct ctl_call *call)
 {
 	static const char *const keys[] = {CTL_KEY_PATH, NULL};
 	const struct ctl_daemon *daemon = context;
-	const struct ctl_view *view = ctl_daemon_view(daemon);
-	struct cfg_model next;
+	struct plan_task *plan;
 	const char *path;
-	char *obstacle;
 
 	if (!ctl_params_check(params, keys, call))
 		return;
 	path = ctl_params_text(params, CTL_KEY_PATH, call);
-	if (path == NULL || !read_model(path, call, &next))
+	if (path == NULL)
 		return;
-	obstacle = find_obstacle(daemon, &next);
-	ctl_call_result(call,
-		json_pack("{s:i, s:o, s:o, s:s?, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
-			CTL_KEY_GENERATION, ctl_params_number(view->generation), CTL_KEY_PATH,
-			ctl_params_any_text(path), CTL_KEY_OBSTACLE, obstacle, CTL_KEY_SETTINGS,
-			ctl_plan_settings(&view->model, &next), CTL_KEY_SERVICES,
-			ctl_plan_services(&view->model, &next)));
-	free(obstacle);
-	cfg_model_fini(&next);
+	plan = calloc(1, sizeof(*plan));
+	if (plan == NULL) {
+		ctl_params_no_memory(call);
+		return;
+	}
+	*plan = (struct plan_task){.task = {.run = run_plan, .finish = finish_plan},
+		.daemon = daemon,
+		.call = call,
+		.view = ctl_daemon_hold_view(daemon),
+		.path = strdup(path)};
+	if (plan->path == NULL || ctl_messages_open(&plan->messages, plan->path) != 0) {
+		ctl_params_no_memory(call);
+		free_plan(plan);
+		return;
+	}
+	plan->counts = count_flows(ctl_daemon_dp(daemon), plan->view);
+	ctl_aside_submit(ctl_daemon_aside(daemon), &plan->task);
 }
 
 void

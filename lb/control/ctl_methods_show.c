@@ -34,17 +34,39 @@ make_mac(const struct lb_mac *mac)
 }
 
 static json_t *
+make_link(const struct ctl_port_state *state, bool is_twin)
+{
+	if (is_twin && !state->has_twin)
+		return json_null();
+	return json_string(ctl_port_link_words[is_twin ? state->twin : state->link]);
+}
+
+static json_t *
 make_port(const struct ctl_daemon *daemon, const struct cfg_port *port, size_t place)
 {
+	json_t *object = json_object();
 	struct dp_port_info info;
+	struct ctl_port_state state;
+	int failed = 0;
 
 	dp_port_read(ctl_daemon_dp(daemon), place, &info);
-	return json_pack("{s:o, s:o, s:s?, s:s?, s:o, s:i, s:i, s:i}", CTL_KEY_NAME,
-		ctl_params_any_text(port->name), CTL_KEY_DEVICE,
-		ctl_params_any_text(port->device), CTL_KEY_DRIVER, info.driver,
-		CTL_KEY_KERNEL_INTERFACE, info.kernel_if, CTL_KEY_MAC, make_mac(&info.mac),
-		CTL_KEY_MTU, (int)port->mtu, CTL_KEY_RX_QUEUES, (int)info.n_rx_queues,
-		CTL_KEY_TX_QUEUES, (int)info.n_tx_queues);
+	ctl_ports_read(ctl_daemon_ports(daemon), place, &state);
+	failed |= add(object, CTL_KEY_NAME, ctl_params_any_text(port->name));
+	failed |= add(object, CTL_KEY_DEVICE, ctl_params_any_text(port->device));
+	failed |= add(object, CTL_KEY_DRIVER, json_string(info.driver));
+	failed |= add(object, CTL_KEY_KERNEL_INTERFACE,
+		info.kernel_if != NULL ? json_string(info.kernel_if) : json_null());
+	failed |= add(object, CTL_KEY_LINK, make_link(&state, false));
+	failed |= add(object, CTL_KEY_KERNEL_LINK, make_link(&state, true));
+	failed |= add(object, CTL_KEY_SPEED_MBPS,
+		state.speed_mbps != 0 ? json_integer(state.speed_mbps) : json_null());
+	failed |= add(object, CTL_KEY_MAC, make_mac(&info.mac));
+	failed |= add(object, CTL_KEY_MTU, json_integer(port->mtu));
+	failed |= add(object, CTL_KEY_RX_QUEUES, json_integer(info.n_rx_queues));
+	failed |= add(object, CTL_KEY_TX_QUEUES, json_integer(info.n_tx_queues));
+	failed |= add(object, CTL_KEY_SPREAD_BY,
+		json_string(info.spreads ? "device" : "workers"));
+	return finish(object, failed);
 }
 
 static json_t *
@@ -223,6 +245,51 @@ make_drops(const uint64_t verdicts[static LB_N_VERDICTS])
 	return finish(object, failed);
 }
 
+/* How many turns took as long as a bucket says, and longer than the one before. */
+static json_t *
+make_turns(const struct dp_worker_figures *figures)
+{
+	json_t *list = json_array();
+	json_t *object = json_object();
+	int failed = 0;
+
+	for (unsigned int i = 0; i < DP_TURN_BUCKETS; i++) {
+		json_t *bucket = json_object();
+
+		failed |= add(bucket, CTL_KEY_BELOW_NS,
+			i + 1 < DP_TURN_BUCKETS ? ctl_params_number(UINT64_C(1) << i)
+						: json_null());
+		failed |= add(bucket, CTL_KEY_COUNT, ctl_params_number(figures->turns[i]));
+		failed |= json_array_append_new(list, bucket);
+	}
+	failed |= add(object, CTL_KEY_TOTAL_NS, ctl_params_number(figures->turns_ns));
+	failed |= add(object, CTL_KEY_BUCKETS, list);
+	return finish(object, failed);
+}
+
+static json_t *
+make_workers(const struct dp *dp)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (unsigned int i = 0; i < dp_n_workers(dp); i++) {
+		json_t *object = json_object();
+		struct dp_worker_figures figures;
+
+		dp_read_worker(dp, i, &figures);
+		failed |= add(object, CTL_KEY_WORKER, json_integer(i));
+		failed |= add(object, CTL_KEY_POLLS, ctl_params_number(figures.polls));
+		failed |=
+			add(object, CTL_KEY_BUSY_POLLS, ctl_params_number(figures.busy_polls));
+		failed |= add(object, CTL_KEY_FLOW_ENTRIES,
+			ctl_params_number(figures.flow_entries));
+		failed |= add(object, CTL_KEY_TURNS, make_turns(&figures));
+		failed |= json_array_append_new(list, object);
+	}
+	return finish(list, failed);
+}
+
 void
 ctl_method_stats(void *context, const json_t *params, struct ctl_call *call)
 {
@@ -233,11 +300,12 @@ ctl_method_stats(void *context, const json_t *params, struct ctl_call *call)
 		return;
 	dp_read_verdicts(ctl_daemon_dp(daemon), verdicts);
 	ctl_call_result(call,
-		json_pack("{s:i, s:o, s:o, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+		json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
 			CTL_KEY_GENERATION,
 			ctl_params_number(ctl_daemon_view(daemon)->generation), CTL_KEY_PACKETS,
 			make_packets(verdicts), CTL_KEY_DROPS, make_drops(verdicts),
-			CTL_KEY_SERVICES, make_counted_services(daemon)));
+			CTL_KEY_WORKERS, make_workers(ctl_daemon_dp(daemon)), CTL_KEY_SERVICES,
+			make_counted_services(daemon)));
 }
 
 /* A backend with its keys and its figures; service: its name, or NULL to leave it out. */

@@ -5,6 +5,7 @@
 
 static const char counter[] = "counter";
 static const char gauge[] = "gauge";
+static const char histogram[] = "histogram";
 
 void
 ctl_metrics_sample(struct ctl_metrics_busy *busy, const struct dp *dp)
@@ -87,6 +88,23 @@ put_daemon(const struct ctl_daemon *daemon, FILE *to)
 }
 
 static void
+put_ports(const struct ctl_daemon *daemon, FILE *to)
+{
+	const struct cfg_dataplane *plane = &ctl_daemon_view(daemon)->model.dataplane;
+
+	begin(to, "port_up", gauge,
+		"Whether a port's link is up: 0 where it is down, without a carrier or gone.");
+	for (size_t i = 0; i < plane->n_ports; i++) {
+		struct ctl_port_state state;
+
+		ctl_ports_read(ctl_daemon_ports(daemon), i, &state);
+		(void)fputs("shunt_port_up{", to);
+		put_label(to, "port", plane->ports[i].name);
+		(void)fprintf(to, "} %d\n", state.link == CTL_PORT_UP);
+	}
+}
+
+static void
 put_packets(const struct dp *dp, FILE *to)
 {
 	uint64_t verdicts[LB_N_VERDICTS];
@@ -115,6 +133,30 @@ static void
 put_worker_number(FILE *to, const char *name, unsigned int worker, uint64_t value)
 {
 	(void)fprintf(to, "shunt_%s{worker=\"%u\"} %" PRIu64 "\n", name, worker, value);
+}
+
+/* Bounds of the turns' histogram: from about a microsecond to about a second. */
+#define FIRST_BOUND 10u
+#define LAST_BOUND  30u
+
+/* Turns are counted by powers of two of ns already; here each bucket has those below it too. */
+static void
+put_turns_of(FILE *to, unsigned int worker, const struct dp_worker_figures *figures)
+{
+	static const char name[] = "shunt_worker_turn_seconds";
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < DP_TURN_BUCKETS; i++) {
+		n += figures->turns[i];
+		if (i >= FIRST_BOUND && i <= LAST_BOUND)
+			(void)fprintf(to, "%s_bucket{worker=\"%u\",le=\"%.9f\"} %" PRIu64 "\n",
+				name, worker, (double)(UINT64_C(1) << i) / 1e9, n);
+	}
+	(void)fprintf(to, "%s_bucket{worker=\"%u\",le=\"+Inf\"} %" PRIu64 "\n", name, worker,
+		n);
+	(void)fprintf(to, "%s_sum{worker=\"%u\"} %" PRIu64 ".%09" PRIu64 "\n", name, worker,
+		figures->turns_ns / 1000000000u, figures->turns_ns % 1000000000u);
+	(void)fprintf(to, "%s_count{worker=\"%u\"} %" PRIu64 "\n", name, worker, n);
 }
 
 static void
@@ -146,6 +188,10 @@ put_workers(const struct ctl_daemon *daemon, const struct ctl_metrics_busy *busy
 	for (unsigned int i = 0; i < n; i++)
 		(void)fprintf(to, "shunt_worker_busy_ratio{worker=\"%u\"} %.6f\n", i,
 			busy->ratio[i]);
+	begin(to, "worker_turn_seconds", histogram,
+		"How long turns of a worker's loop took that found packets.");
+	for (unsigned int i = 0; i < n; i++)
+		put_turns_of(to, i, &figures[i]);
 }
 
 /* One figure of each backend. */
@@ -275,6 +321,7 @@ ctl_metrics_write(const struct ctl_daemon *daemon, const struct ctl_metrics_busy
 	FILE *to)
 {
 	put_daemon(daemon, to);
+	put_ports(daemon, to);
 	put_packets(ctl_daemon_dp(daemon), to);
 	put_workers(daemon, busy, to);
 	put_backend_info(&ctl_daemon_view(daemon)->model, to);

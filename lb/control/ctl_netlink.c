@@ -7,6 +7,7 @@
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -45,6 +46,8 @@ enum {
 	EVENTS_RECEIVE_BYTES = 1 << 20,
 	/* Messages taken in one turn of the loop. */
 	EVENTS_BURST = 256,
+	/* IFF_LOWER_UP, of a header that does not go together with net/if.h. */
+	LINK_HAS_CARRIER = 1 << 16,
 };
 
 static const enum rtnetlink_groups groups[] = {RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_ROUTE,
@@ -91,6 +94,8 @@ struct ctl_netlink {
 	struct ctl_loop *loop;
 	ctl_hops_changed_fn fn;
 	void *context;
+	ctl_link_changed_fn link_fn; /* NULL: nobody asks */
+	void *link_context;
 	struct mnl_socket *events;
 	struct mnl_socket *requests;
 	struct mnl_socket *commands; /* the only one that waits */
@@ -839,6 +844,37 @@ take_neigh_event(struct ctl_netlink *netlink, const struct nlmsghdr *msg)
 	need_pass_soon(netlink);
 }
 
+/* @return whether the message tells of a link. */
+static bool
+read_link(const struct nlmsghdr *msg, struct ctl_link *out)
+{
+	const struct ifinfomsg *header = mnl_nlmsg_get_payload(msg);
+	const struct nlattr *attr;
+
+	/* A bridge tells in its own family that it has lost a link, which is still there. */
+	if (mnl_nlmsg_get_payload_len(msg) < sizeof(*header) || header->ifi_family != AF_UNSPEC)
+		return false;
+	*out = (struct ctl_link){.if_index = header->ifi_index,
+		.is_there = msg->nlmsg_type == RTM_NEWLINK};
+	out->is_up = out->is_there && (header->ifi_flags & IFF_UP) != 0 &&
+		     (header->ifi_flags & LINK_HAS_CARRIER) != 0;
+	for (attr = first_attr(msg, sizeof(*header)); attr != NULL; attr = next_attr(msg, attr))
+		if (mnl_attr_get_type(attr) == IFLA_IFNAME)
+			(void)snprintf(out->name, sizeof(out->name), "%.*s",
+				(int)mnl_attr_get_payload_len(attr),
+				(const char *)mnl_attr_get_payload(attr));
+	return true;
+}
+
+static void
+take_link_event(const struct ctl_netlink *netlink, const struct nlmsghdr *msg)
+{
+	struct ctl_link link;
+
+	if (netlink->link_fn != NULL && read_link(msg, &link))
+		netlink->link_fn(netlink->link_context, &link);
+}
+
 static void
 take_event(struct ctl_netlink *netlink, const struct nlmsghdr *msg)
 {
@@ -860,6 +896,7 @@ take_event(struct ctl_netlink *netlink, const struct nlmsghdr *msg)
 		netlink->needs_recheck = true;
 		doubt_all(netlink);
 		need_pass_soon(netlink);
+		take_link_event(netlink, msg);
 		break;
 	case RTM_NEWRULE:
 	case RTM_DELRULE:
@@ -898,6 +935,8 @@ run_events(void *context, uint32_t events)
 		netlink->has_lost_events = false;
 		netlink->needs_reread = true;
 		need_pass_soon(netlink);
+		if (netlink->link_fn != NULL)
+			netlink->link_fn(netlink->link_context, NULL);
 	}
 }
 
@@ -1099,9 +1138,9 @@ ctl_netlink_find(const struct ctl_netlink *netlink, const struct lb_addr *dst,
  * Links and addresses
  */
 
-/* @return what the kernel says to the one request in out. */
+/* @return what the kernel says to the one request; take, if there is one, sees its answer. */
 static int
-run_command(struct ctl_netlink *netlink, struct nlmsghdr *msg)
+run_command(struct ctl_netlink *netlink, struct nlmsghdr *msg, mnl_cb_t take, void *out)
 {
 	struct mnl_socket *socket = netlink->commands;
 	int rc = MNL_CB_OK;
@@ -1116,9 +1155,45 @@ run_command(struct ctl_netlink *netlink, struct nlmsghdr *msg)
 		if (n < 0)
 			return -errno;
 		rc = mnl_cb_run(netlink->in, (size_t)n, msg->nlmsg_seq,
-			mnl_socket_get_portid(socket), NULL, NULL);
+			mnl_socket_get_portid(socket), take, out);
 	}
 	return rc == MNL_CB_ERROR ? -errno : 0;
+}
+
+void
+ctl_netlink_watch_links(struct ctl_netlink *netlink, ctl_link_changed_fn fn, void *context)
+{
+	netlink->link_fn = fn;
+	netlink->link_context = context;
+}
+
+static int
+take_link_answer(const struct nlmsghdr *msg, void *out)
+{
+	(void)read_link(msg, out);
+	return MNL_CB_STOP;
+}
+
+int
+ctl_netlink_read_link(struct ctl_netlink *netlink, int if_index, struct ctl_link *out)
+{
+	struct nlmsghdr *msg;
+	struct ifinfomsg *header;
+	struct ctl_link link = {0};
+	int rc;
+	_Alignas(struct nlmsghdr) uint8_t bytes[REQUEST_BYTES_MAX];
+
+	msg = mnl_nlmsg_put_header(bytes);
+	msg->nlmsg_type = RTM_GETLINK;
+	msg->nlmsg_flags = NLM_F_REQUEST;
+	msg->nlmsg_seq = netlink->next_seq++;
+	header = mnl_nlmsg_put_extra_header(msg, sizeof(*header));
+	header->ifi_family = AF_UNSPEC;
+	header->ifi_index = if_index;
+	rc = run_command(netlink, msg, take_link_answer, &link);
+	if (rc == 0)
+		*out = link;
+	return rc;
 }
 
 int
@@ -1138,7 +1213,7 @@ ctl_netlink_set_up(struct ctl_netlink *netlink, int if_index, unsigned int mtu)
 	link->ifi_flags = IFF_UP;
 	link->ifi_change = IFF_UP;
 	mnl_attr_put_u32(msg, IFLA_MTU, mtu);
-	return run_command(netlink, msg);
+	return run_command(netlink, msg, NULL, NULL);
 }
 
 int
@@ -1161,6 +1236,6 @@ ctl_netlink_add_address(struct ctl_netlink *netlink, int if_index,
 	header->ifa_index = (unsigned int)if_index;
 	put_addr(msg, IFA_LOCAL, &address->addr);
 	put_addr(msg, IFA_ADDRESS, &address->addr);
-	rc = run_command(netlink, msg);
+	rc = run_command(netlink, msg, NULL, NULL);
 	return rc == -EEXIST ? 0 : rc;
 }

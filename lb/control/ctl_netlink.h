@@ -35,6 +35,20 @@ struct ctl_hop {
  */
 typedef void (*ctl_hops_changed_fn)(void *context);
 
+/** An interface of the kernel's. */
+struct ctl_link {
+	int if_index;
+	bool is_there; /**< otherwise it has been removed, or moved to another namespace */
+	bool is_up;    /**< by its administrator, and it has a carrier */
+	char name[16]; /**< where it is known */
+};
+
+/**
+ * Some link may have changed, or NULL: any may have. It comes from the loop alone, and calls
+ * nothing here but, where link is NULL, ctl_netlink_read_link().
+ */
+typedef void (*ctl_link_changed_fn)(void *context, const struct ctl_link *link);
+
 /** @retval -errno  The kernel's reason. */
 int ctl_netlink_open(struct ctl_loop *loop, ctl_hops_changed_fn fn, void *context,
 	struct ctl_netlink **out) lb_must_check;
@@ -60,6 +74,20 @@ int ctl_netlink_watch(struct ctl_netlink *netlink, const struct lb_addr dsts[],
  */
 bool ctl_netlink_find(const struct ctl_netlink *netlink, const struct lb_addr *dst,
 	struct ctl_hop *out);
+
+/** Have each link's changes told from here on. */
+void ctl_netlink_watch_links(struct ctl_netlink *netlink, ctl_link_changed_fn fn,
+	void *context);
+
+/**
+ * Ask for a link as it is now.
+ *
+ * @param[out] out   Untouched on error.
+ * @retval -ENODEV   There is none of that index.
+ * @retval -errno    The kernel's reason.
+ */
+int ctl_netlink_read_link(struct ctl_netlink *netlink, int if_index,
+	struct ctl_link *out) lb_must_check;
 
 /** Set a link's MTU and bring it up. @retval -errno  The kernel's reason. */
 int ctl_netlink_set_up(struct ctl_netlink *netlink, int if_index,

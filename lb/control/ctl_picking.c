@@ -6,15 +6,22 @@
 #include <string.h>
 
 #include "ctl_index.h"
+#include "lb_picker.h"
+
+/* A service's table as the data plane would build it; backends are places in the service. */
+struct picking {
+	const struct lb_picker *picker; /* NULL: there is nobody to pick */
+	void *mem;
+};
 
 static int
 fill(const struct cfg_service *service, uint64_t hash_seed,
-	const struct lb_picker_backend *backends, struct ctl_picking *out)
+	const struct lb_picker_backend *backends, struct picking *out)
 {
 	const enum lb_algorithm algorithm = (enum lb_algorithm)service->algorithm;
 	const size_t n_bytes = lb_picker_bytes(algorithm, service->n_slots);
 	const size_t n_lines = (n_bytes + LB_CACHE_LINE - 1) / LB_CACHE_LINE;
-	struct ctl_picking picking = {.picker = NULL};
+	struct picking picking = {.picker = NULL};
 	int ret;
 
 	if (n_bytes == 0)
@@ -32,8 +39,8 @@ fill(const struct cfg_service *service, uint64_t hash_seed,
 	return 0;
 }
 
-int
-ctl_picking_init(const struct cfg_service *service, uint64_t hash_seed, struct ctl_picking *out)
+static int
+init_picking(const struct cfg_service *service, uint64_t hash_seed, struct picking *out)
 {
 	struct lb_picker_backend *backends = calloc(service->n_backends + 1, sizeof(*backends));
 	int ret;
@@ -52,34 +59,39 @@ ctl_picking_init(const struct cfg_service *service, uint64_t hash_seed, struct c
 	return ret;
 }
 
-void
-ctl_picking_fini(struct ctl_picking *picking)
+static void
+fini_picking(struct picking *picking)
 {
 	free(picking->mem);
-	*picking = (struct ctl_picking){.picker = NULL};
+	*picking = (struct picking){.picker = NULL};
 }
 
-/* For each backend of next its place in now, or CTL_INDEX_NONE. NULL: no memory. */
-static size_t *
-match_backends(const struct cfg_service *now, const struct cfg_service *next)
+/* For each backend of next its id now, or DP_NONE. NULL: no memory. */
+static uint32_t *
+match_backends(const struct cfg_service *now, const struct ctl_view_service *now_view,
+	const struct cfg_service *next)
 {
-	size_t *places = calloc(next->n_backends + 1, sizeof(*places));
+	uint32_t *ids = calloc(next->n_backends + 1, sizeof(*ids));
 	struct ctl_index index;
 
-	if (places == NULL)
+	if (ids == NULL)
 		return NULL;
 	if (ctl_index_backends(now, &index) != 0) {
-		free(places);
+		free(ids);
 		return NULL;
 	}
-	for (size_t i = 0; i < next->n_backends; i++)
-		places[i] = ctl_index_find(&index, next->backends[i].name);
+	for (size_t i = 0; i < next->n_backends; i++) {
+		const size_t place = ctl_index_find(&index, next->backends[i].name);
+
+		ids[i] = place == CTL_INDEX_NONE ? DP_NONE : now_view->ids[place];
+	}
 	ctl_index_fini(&index);
-	return places;
+	return ids;
 }
 
+/* ids: of next's backends as they are now. */
 static uint32_t
-count_moved(const struct lb_picker *now, const struct lb_picker *next, const size_t *places)
+count_moved(const struct dp_table *now, const struct lb_picker *next, const uint32_t *ids)
 {
 	const uint32_t n_slots = lb_picker_slots(next);
 	/* Rounded down: over all slots it loses less than half a step, so that the middle of
@@ -88,38 +100,35 @@ count_moved(const struct lb_picker *now, const struct lb_picker *next, const siz
 	uint32_t n_moved = 0;
 
 	for (uint32_t slot = 0; slot < n_slots; slot++) {
-		const uint64_t pick = slot * step + step / 2;
-		const uint32_t before = lb_picker_backend(now, lb_picker_slot(now, pick));
+		uint32_t before;
+		uint32_t slot_before;
 
-		n_moved += places[lb_picker_backend(next, slot)] != before;
+		n_moved += !dp_table_pick(now, slot * step + step / 2, &slot_before, &before) ||
+			   ids[lb_picker_backend(next, slot)] != before;
 	}
 	return n_moved;
 }
 
 int
-ctl_picking_count_moved(const struct cfg_service *now, uint64_t now_seed,
+ctl_picking_count_moved(const struct cfg_service *now, const struct ctl_view_service *now_view,
 	const struct cfg_service *next, uint64_t next_seed, uint32_t *out)
 {
-	struct ctl_picking before;
-	struct ctl_picking after;
-	size_t *places;
-	int ret = ctl_picking_init(now, now_seed, &before);
+	struct picking after;
+	uint32_t slot;
+	uint32_t id;
+	uint32_t *ids;
+	int ret = init_picking(next, next_seed, &after);
 
 	if (ret != 0)
 		return ret;
-	ret = ctl_picking_init(next, next_seed, &after);
-	if (ret != 0)
-		goto fini_before;
-	places = match_backends(now, next);
-	if (places == NULL)
+	ids = match_backends(now, now_view, next);
+	if (ids == NULL)
 		ret = -ENOMEM;
-	else if (before.picker == NULL || after.picker == NULL)
-		*out = before.picker == after.picker ? 0 : next->n_slots;
-	else
-		*out = count_moved(before.picker, after.picker, places);
-	free(places);
-	ctl_picking_fini(&after);
-fini_before:
-	ctl_picking_fini(&before);
+	else if (after.picker != NULL)
+		*out = count_moved(now_view->table, after.picker, ids);
+	else /* to nobody, from somebody or nobody */
+		*out = dp_table_pick(now_view->table, 0, &slot, &id) ? next->n_slots : 0;
+	free(ids);
+	fini_picking(&after);
 	return ret;
 }

@@ -4,39 +4,22 @@
 
 /**
  * @file
- * A service's table as the data plane builds it, for control's own questions: which backend a
- * flow would get, and what a change would move.
+ * What a change of a service moves: its table in force, against the one that it would get.
  */
 
-#include "cfg_model.h"
-#include "lb_picker.h"
-
-struct ctl_picking {
-	const struct lb_picker *picker; /**< NULL: there is nobody to pick */
-	void *mem;
-};
-
-/**
- * Build the table of a service; backends that drain or are down get no slot. Backends are
- * their places in the service.
- *
- * @param[out] out  Untouched on error; to be given to ctl_picking_fini().
- * @return 0, or what lb_picker_build() returns; nobody to pick is no error.
- */
-int ctl_picking_init(const struct cfg_service *service, uint64_t hash_seed,
-	struct ctl_picking *out) lb_must_check;
-
-void ctl_picking_fini(struct ctl_picking *picking);
+#include "ctl_view.h"
 
 /**
  * Slots of next whose flows would get a backend of another name than now, somebody rather than
  * nobody and the other way included. Where the sizes differ, each slot stands for the flow in
- * its middle.
+ * its middle. It builds next's table, which takes its time: milliseconds for a large one.
  *
+ * @param now_view  Of now, in force.
  * @param[out] out  Untouched on error.
- * @return 0, or as ctl_picking_init().
+ * @return 0, or what lb_picker_build() returns; nobody to pick is no error.
  */
-int ctl_picking_count_moved(const struct cfg_service *now, uint64_t now_seed,
-	const struct cfg_service *next, uint64_t next_seed, uint32_t *out) lb_must_check;
+int ctl_picking_count_moved(const struct cfg_service *now,
+	const struct ctl_view_service *now_view, const struct cfg_service *next,
+	uint64_t next_seed, uint32_t *out) lb_must_check;
 
 #endif

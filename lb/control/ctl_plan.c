@@ -74,11 +74,11 @@ make_addresses(const struct cfg_port *port)
 static json_t *
 make_port(const struct cfg_port *port)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:i}", CTL_KEY_NAME,
+	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:b}", CTL_KEY_NAME,
 		ctl_params_any_text(port->name), CTL_KEY_DEVICE,
 		ctl_params_any_text(port->device), "addresses", make_addresses(port),
 		"next_hop", make_mac_or_null(port->has_next_hop, &port->next_hop), CTL_KEY_MTU,
-		(int)port->mtu);
+		(int)port->mtu, "answer_arp", (int)port->answer_arp);
 }
 
 static json_t *
@@ -114,6 +114,8 @@ add_dataplane(json_t *list, const struct cfg_dataplane *now, const struct cfg_da
 		make_duration(now->tcp_closing_ns), make_duration(next->tcp_closing_ns));
 	failed |= add_change(list, "dataplane.flow_timeout.udp", make_duration(now->udp_ns),
 		make_duration(next->udp_ns));
+	failed |= add_change(list, "dataplane.answer_arp", json_boolean(now->answer_arp),
+		json_boolean(next->answer_arp));
 	failed |= add_change(list, "dataplane.ports", make_ports(now), make_ports(next));
 	return failed;
 }
@@ -128,8 +130,8 @@ make_seed(uint64_t seed)
 	return json_string(text);
 }
 
-json_t *
-ctl_plan_settings(const struct cfg_model *now, const struct cfg_model *next)
+static json_t *
+make_settings(const struct cfg_model *now, const struct cfg_model *next)
 {
 	json_t *list = json_array();
 	int failed = add_dataplane(list, &now->dataplane, &next->dataplane);
@@ -283,32 +285,86 @@ make_service_changes(const struct cfg_service *now, const struct cfg_service *ne
 	return finish(list, failed);
 }
 
+/* What is in force, what would be, and what the workers say of the former's flows. */
+struct plan {
+	const struct ctl_view *view;
+	const struct cfg_model *next;
+	const uint32_t *counts; /* live flows by backend id; NULL: the workers do not say */
+	uint64_t n_flows;       /* of them: what moves, of all services seen so far */
+};
+
 /* Slots that a change moves: a number, or null where there is no telling. NULL: no memory. */
 static json_t *
-make_moved(const struct cfg_model *old_model, const struct cfg_service *now,
-	const struct cfg_model *next_model, const struct cfg_service *next)
+make_moved(const struct plan *plan, const struct cfg_service *now,
+	const struct cfg_service *next)
 {
+	const struct cfg_model *model = &plan->view->model;
 	uint32_t n_moved;
 
 	if (now == NULL)
 		return json_integer(0);
 	if (next == NULL)
 		return json_integer(now->n_slots);
-	if (old_model->hash_seed != next_model->hash_seed || now->affinity != next->affinity)
+	if (model->hash_seed != plan->next->hash_seed || now->affinity != next->affinity)
 		return json_null();
-	if (ctl_picking_count_moved(now, old_model->hash_seed, next, next_model->hash_seed,
-		    &n_moved) != 0)
+	if (ctl_picking_count_moved(now, &plan->view->services[now - model->services], next,
+		    plan->next->hash_seed, &n_moved) != 0)
 		return json_null();
 	return json_integer(n_moved);
 }
 
-/* One service, if it differs. named: now or next, whichever is not NULL. */
+/*
+ * Live flows that a change moves: those of backends that are live and would not be. All others
+ * stay where they are, whatever becomes of the table.
+ */
 static int
-append_service(json_t *list, const struct cfg_service *named, const struct cfg_model *old_model,
-	const struct cfg_service *now, const struct cfg_model *next_model,
+count_flows(const struct plan *plan, const struct cfg_service *now,
+	const struct cfg_service *next, uint64_t *out)
+{
+	static const struct cfg_service nothing;
+	const struct ctl_view_service *view;
+	struct ctl_index index;
+
+	*out = 0;
+	if (now == NULL)
+		return 0;
+	view = &plan->view->services[now - plan->view->model.services];
+	next = next != NULL ? next : &nothing;
+	if (ctl_index_backends(next, &index) != 0)
+		return -1;
+	for (size_t i = 0; i < now->n_backends; i++) {
+		const size_t place = ctl_index_find(&index, now->backends[i].name);
+		const bool stays =
+			place != CTL_INDEX_NONE && next->backends[place].state != CFG_DOWN;
+
+		if (!stays && now->backends[i].state != CFG_DOWN)
+			*out += plan->counts[view->ids[i]];
+	}
+	ctl_index_fini(&index);
+	return 0;
+}
+
+/* The flows that a change moves, and to the sum. NULL: no memory. */
+static json_t *
+make_flows(struct plan *plan, const struct cfg_service *now, const struct cfg_service *next)
+{
+	uint64_t n_flows;
+
+	if (plan->counts == NULL)
+		return json_null();
+	if (count_flows(plan, now, next, &n_flows) != 0)
+		return NULL;
+	plan->n_flows += n_flows;
+	return ctl_params_number(n_flows);
+}
+
+/* One service, if it differs; now or next is NULL where it is added or removed. */
+static int
+append_service(json_t *list, struct plan *plan, const struct cfg_service *now,
 	const struct cfg_service *next)
 {
 	static const struct cfg_service nothing;
+	const struct cfg_service *named = next != NULL ? next : now;
 	const bool is_both = now != NULL && next != NULL;
 	json_t *changes = is_both ? make_service_changes(now, next) : json_array();
 	json_t *backends =
@@ -318,7 +374,7 @@ append_service(json_t *list, const struct cfg_service *named, const struct cfg_m
 
 	if (changes != NULL && backends != NULL && is_both && json_array_size(changes) == 0 &&
 		json_array_size(backends) == 0 &&
-		old_model->hash_seed == next_model->hash_seed) {
+		plan->view->model.hash_seed == plan->next->hash_seed) {
 		json_decref(changes);
 		json_decref(backends);
 		return 0;
@@ -326,15 +382,16 @@ append_service(json_t *list, const struct cfg_service *named, const struct cfg_m
 	object = make_changed(named->name, now, next, changes);
 	failed |= json_object_set_new(object, CTL_KEY_BACKENDS, backends);
 	failed |= json_object_set_new(object, CTL_KEY_SLOTS, json_integer(named->n_slots));
-	failed |= json_object_set_new(object, CTL_KEY_SLOTS_MOVED,
-		make_moved(old_model, now, next_model, next));
-	failed |= json_object_set_new(object, CTL_KEY_FLOWS, json_null());
+	failed |= json_object_set_new(object, CTL_KEY_SLOTS_MOVED, make_moved(plan, now, next));
+	failed |= json_object_set_new(object, CTL_KEY_FLOWS, make_flows(plan, now, next));
 	return json_array_append_new(list, finish(object, failed));
 }
 
-json_t *
-ctl_plan_services(const struct cfg_model *now, const struct cfg_model *next)
+static json_t *
+make_services(struct plan *plan)
 {
+	const struct cfg_model *now = &plan->view->model;
+	const struct cfg_model *next = plan->next;
 	struct ctl_index of_now = {.items = NULL};
 	struct ctl_index of_next = {.items = NULL};
 	json_t *list = json_array();
@@ -345,16 +402,30 @@ ctl_plan_services(const struct cfg_model *now, const struct cfg_model *next)
 		const struct cfg_service *service = &next->services[i];
 		const size_t place = ctl_index_find(&of_now, service->name);
 
-		failed |= append_service(list, service, now,
-			place == CTL_INDEX_NONE ? NULL : &now->services[place], next, service);
+		failed |= append_service(list, plan,
+			place == CTL_INDEX_NONE ? NULL : &now->services[place], service);
 	}
 	for (size_t i = 0; i < now->n_services && failed == 0; i++) {
 		const struct cfg_service *service = &now->services[i];
 
 		if (ctl_index_find(&of_next, service->name) == CTL_INDEX_NONE)
-			failed |= append_service(list, service, now, service, next, NULL);
+			failed |= append_service(list, plan, service, NULL);
 	}
 	ctl_index_fini(&of_now);
 	ctl_index_fini(&of_next);
 	return finish(list, failed);
+}
+
+json_t *
+ctl_plan_make(const struct ctl_view *view, const struct cfg_model *next, const uint32_t *counts)
+{
+	struct plan plan = {.view = view, .next = next, .counts = counts};
+	/* In this order: the flows are summed up on the way. */
+	json_t *settings = make_settings(&view->model, next);
+	json_t *services = make_services(&plan);
+
+	return json_pack("{s:i, s:o, s:o, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+		CTL_KEY_GENERATION, ctl_params_number(view->generation), CTL_KEY_SETTINGS,
+		settings, CTL_KEY_SERVICES, services, CTL_KEY_FLOWS,
+		counts != NULL ? ctl_params_number(plan.n_flows) : json_null());
 }

@@ -71,6 +71,11 @@
 #define CTL_KEY_SLOTS_MOVED      "slots_moved"
 #define CTL_KEY_FLOW             "flow"
 #define CTL_KEY_FLOWS            "flows"
+#define CTL_KEY_ENTRY            "entry" /**< of explain: a worker's, of the flow; null: none */
+#define CTL_KEY_WORKER           "worker"
+#define CTL_KEY_IDLE_SECONDS     "idle_seconds"
+#define CTL_KEY_CONFIRMED        "confirmed"
+#define CTL_KEY_NEXT_HOP         "next_hop"
 #define CTL_KEY_OUTER            "outer"
 #define CTL_KEY_MODE             "mode"
 #define CTL_KEY_UDP_SOURCE_PORT  "udp_source_port"
@@ -89,12 +94,25 @@
 #define CTL_KEY_UPTIME_SECONDS   "uptime_seconds"
 #define CTL_KEY_CONFIG           "config"
 #define CTL_KEY_WORKERS          "workers"
+#define CTL_KEY_WORKER           "worker"
+#define CTL_KEY_POLLS            "polls"
+#define CTL_KEY_BUSY_POLLS       "busy_polls"
+#define CTL_KEY_FLOW_ENTRIES     "flow_entries"
+#define CTL_KEY_TURNS            "turns"
+#define CTL_KEY_TOTAL_NS         "total_ns"
+#define CTL_KEY_BUCKETS          "buckets"
+#define CTL_KEY_BELOW_NS         "below_ns" /**< null: no bound */
+#define CTL_KEY_COUNT            "count"
 #define CTL_KEY_PORTS            "ports"
 #define CTL_KEY_DEVICE           "device"
 #define CTL_KEY_DRIVER           "driver"
 #define CTL_KEY_KERNEL_INTERFACE "kernel_interface"
 #define CTL_KEY_RX_QUEUES        "rx_queues"
 #define CTL_KEY_TX_QUEUES        "tx_queues"
+#define CTL_KEY_LINK             "link"        /**< up, down or gone */
+#define CTL_KEY_KERNEL_LINK      "kernel_link" /**< of the twin; null: there is none */
+#define CTL_KEY_SPEED_MBPS       "speed_mbps"  /**< null: nobody knows */
+#define CTL_KEY_SPREAD_BY        "spread_by"   /**< over the workers: device or workers */
 #define CTL_KEY_MTU              "mtu"
 #define CTL_KEY_UNREACHED        "unreached"
 #define CTL_KEY_BUILD_SECONDS    "build_seconds"
@@ -119,6 +137,11 @@
 #define CTL_CHANGE_ADD    "add"
 #define CTL_CHANGE_REMOVE "remove"
 #define CTL_CHANGE_CHANGE "change"
+
+/* Values of CTL_KEY_FLOW; null where the workers do not say, or nobody was asked. */
+
+#define CTL_FLOW_HIT  "hit"
+#define CTL_FLOW_MISS "miss"
 
 /** Where a daemon listens whose configuration says nothing of it. */
 #define CTL_SOCKET_DEFAULT "/run/shunt/shunt.sock"

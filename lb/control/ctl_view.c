@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int
 copy_service(const struct ctl_apply *apply, const struct cfg_service *from, size_t place,
@@ -10,12 +11,40 @@ copy_service(const struct ctl_apply *apply, const struct cfg_service *from, size
 {
 	to->ids = calloc(from->n_backends + 1, sizeof(*to->ids));
 	to->slots = calloc(from->n_backends + 1, sizeof(*to->slots));
-	if (to->ids == NULL || to->slots == NULL)
+	to->confs = calloc(from->n_backends + 1, sizeof(*to->confs));
+	if (to->ids == NULL || to->slots == NULL || to->confs == NULL)
 		return -ENOMEM;
+	if (from->n_backends > 0)
+		memcpy(to->confs, ctl_apply_backend_confs(apply, place),
+			from->n_backends * sizeof(*to->confs));
 	for (size_t i = 0; i < from->n_backends; i++)
 		to->ids[i] = ctl_apply_backend_id(apply, place, i);
 	ctl_apply_read_slots(apply, place, to->slots);
+	to->table = ctl_apply_table(apply, place);
+	dp_table_hold(to->table);
 	return 0;
+}
+
+static int
+build_match(struct ctl_view *view)
+{
+	const size_t n = view->model.n_services;
+	const size_t n_lines = (lb_service_table_bytes(n) + LB_CACHE_LINE - 1) / LB_CACHE_LINE;
+	struct lb_service_match *matches = calloc(n + 1, sizeof(*matches));
+	int ret = -ENOMEM;
+
+	view->match_mem = aligned_alloc(LB_CACHE_LINE, n_lines * LB_CACHE_LINE);
+	if (matches == NULL || view->match_mem == NULL)
+		goto free_matches;
+	for (size_t i = 0; i < n; i++) {
+		matches[i] = ctl_apply_match(&view->model.services[i]);
+		matches[i].service = (uint32_t)i;
+	}
+	ret = lb_service_table_build(view->match_mem, matches, n, &view->match);
+
+free_matches:
+	free(matches);
+	return ret;
 }
 
 int
@@ -28,7 +57,9 @@ ctl_view_create(const struct ctl_apply *apply, const struct cfg_model *model,
 	if (view == NULL)
 		return -ENOMEM;
 	cfg_model_init(&view->model);
+	view->n_refs = 1;
 	view->generation = generation;
+	view->n_ids = ctl_apply_n_backends(apply);
 	ret = cfg_model_copy(model, &view->model);
 	if (ret != 0)
 		goto free_view;
@@ -38,25 +69,52 @@ ctl_view_create(const struct ctl_apply *apply, const struct cfg_model *model,
 	for (size_t i = 0; i < model->n_services; i++)
 		if (copy_service(apply, &model->services[i], i, &view->services[i]) != 0)
 			goto no_memory;
+	if (build_match(view) != 0)
+		goto no_memory;
 	*out = view;
 	return 0;
 
 no_memory:
 	ret = -ENOMEM;
 free_view:
-	ctl_view_destroy(view);
+	ctl_view_release(view);
 	return ret;
 }
 
-void
-ctl_view_destroy(struct ctl_view *view)
+bool
+ctl_view_find_backend(const struct ctl_view *view, uint32_t id, size_t *service,
+	size_t *backend)
 {
-	if (view == NULL)
+	for (size_t i = 0; i < view->model.n_services; i++) {
+		for (size_t k = 0; k < view->model.services[i].n_backends; k++) {
+			if (view->services[i].ids[k] != id)
+				continue;
+			*service = i;
+			*backend = k;
+			return true;
+		}
+	}
+	return false;
+}
+
+void
+ctl_view_hold(struct ctl_view *view)
+{
+	view->n_refs++;
+}
+
+void
+ctl_view_release(struct ctl_view *view)
+{
+	if (view == NULL || --view->n_refs > 0)
 		return;
 	for (size_t i = 0; view->services != NULL && i < view->model.n_services; i++) {
 		free(view->services[i].ids);
 		free(view->services[i].slots);
+		free(view->services[i].confs);
+		dp_table_release(view->services[i].table);
 	}
+	free(view->match_mem);
 	free(view->services);
 	cfg_model_fini(&view->model);
 	free(view);

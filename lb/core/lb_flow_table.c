@@ -10,6 +10,7 @@
 
 #define WAYS        4u
 #define ENTRIES_MIN (1u << 19)
+#define TALLY_AHEAD 16u /* buckets, when all are read in turn */
 #define NS_PER_MS   UINT64_C(1000000)
 #define NS_PER_S    UINT64_C(1000000000)
 
@@ -323,6 +324,21 @@ lb_flow_backend(const struct lb_flow_table *table, uint32_t ref)
 	return (uint32_t)(*rest_of(table, ref) >> BACKEND_SHIFT) & BACKEND_MASK;
 }
 
+void
+lb_flow_read(const struct lb_flow_table *table, uint32_t ref, uint64_t now_ns,
+	struct lb_flow_info *out)
+{
+	const uint64_t rest = *rest_of(table, ref);
+	const enum state state = state_of(rest);
+	const uint64_t n_ticks = ticks_since_seen(rest, tick_of(table, now_ns));
+
+	*out = (struct lb_flow_info){
+		.backend = lb_flow_backend(table, ref),
+		.is_confirmed = state != TCP_NEW && state != UDP_NEW,
+		.idle_ns = n_ticks << table->tick_shift,
+	};
+}
+
 bool
 lb_flow_is_repeated_syn(const struct lb_flow_table *table, uint32_t ref, uint32_t tcp_seq)
 {
@@ -561,4 +577,36 @@ void
 lb_flow_table_stats(const struct lb_flow_table *table, struct lb_flow_table_stats *out)
 {
 	*out = table->stats;
+}
+
+static void
+tally_bucket(const struct lb_flow_table *table, const struct bucket *bucket, uint32_t tick,
+	uint32_t *counts, uint32_t n_counts)
+{
+	for (uint32_t way = 0; way < WAYS; way++) {
+		const uint64_t rest = bucket->rest[way];
+		const uint32_t backend = (uint32_t)(rest >> BACKEND_SHIFT) & BACKEND_MASK;
+
+		if (state_of(rest) != FREE && backend < n_counts &&
+			!is_timed_out(table, rest, tick))
+			counts[backend]++;
+	}
+}
+
+bool
+lb_flow_tally(const struct lb_flow_table *table, uint32_t *bucket, uint32_t n_buckets,
+	uint64_t now_ns, uint32_t *counts, uint32_t n_counts)
+{
+	const uint32_t n_all = 1u << table->n_buckets_log2;
+	const uint32_t n_left = n_all - *bucket;
+	const uint32_t end = *bucket + (n_buckets < n_left ? n_buckets : n_left);
+	const uint32_t tick = tick_of(table, now_ns);
+
+	for (; *bucket < end; (*bucket)++) {
+		/* Far enough ahead for the load to be over in time; past the end it
+		 * begins again, where there is something to load. */
+		__builtin_prefetch(&table->buckets[(*bucket + TALLY_AHEAD) & (n_all - 1)]);
+		tally_bucket(table, &table->buckets[*bucket], tick, counts, n_counts);
+	}
+	return *bucket < n_all;
 }

@@ -131,6 +131,17 @@ bool lb_flow_is_repeated_syn(const struct lb_flow_table *table, uint32_t ref, ui
 void lb_flow_touch(struct lb_flow_table *table, uint32_t ref, enum lb_flow_event event,
 	uint64_t now_ns);
 
+/** What a found entry says of its flow. */
+struct lb_flow_info {
+	uint32_t backend;
+	bool is_confirmed;
+	uint64_t idle_ns; /**< since its last packet, to the tick: a millionth of the longest
+			       timeout */
+};
+
+void lb_flow_read(const struct lb_flow_table *table, uint32_t ref, uint64_t now_ns,
+	struct lb_flow_info *out);
+
 /** Re-pick: the flow goes on, to another backend. */
 void lb_flow_set_backend(struct lb_flow_table *table, uint32_t ref, uint32_t backend);
 
@@ -158,5 +169,19 @@ uint32_t lb_flow_insert(struct lb_flow_table *table, const struct lb_flow_hash *
 void lb_flow_table_expire(struct lb_flow_table *table, uint64_t now_ns);
 
 void lb_flow_table_stats(const struct lb_flow_table *table, struct lb_flow_table_stats *out);
+
+/**
+ * Count live entries by backend, some buckets a call, so that no call takes long. Inserts may
+ * come between calls: one that moves an entry to its second bucket may have it counted twice,
+ * or not at all; nothing else miscounts what is there from the first call to the last.
+ *
+ * @param[in,out] bucket  Where to go on: 0 at first.
+ * @param n_buckets       To look at in this call, at most.
+ * @param[in,out] counts  n_counts of them, added to: by backend id. Of ids from n_counts on
+ *                        nothing is counted.
+ * @return whether buckets are left.
+ */
+bool lb_flow_tally(const struct lb_flow_table *table, uint32_t *bucket, uint32_t n_buckets,
+	uint64_t now_ns, uint32_t *counts, uint32_t n_counts);
 
 #endif

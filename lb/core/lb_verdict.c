@@ -28,6 +28,8 @@ static const char *const reasons[] = {
 	[LB_DROP_NO_MEMORY] = "no_memory",
 	[LB_DROP_SNAPLEN] = "snaplen",
 	[LB_DROP_HANDOFF_FULL] = "handoff_full",
+	[LB_DROP_PORT_DOWN] = "port_down",
+	[LB_DROP_KERNEL_DOWN] = "kernel_down",
 };
 
 static_assert(LB_N_ELEMENTS(reasons) == LB_N_VERDICTS, "every verdict has its row");

@@ -7,8 +7,9 @@
  * The data plane's face: tables and snapshots to forward by, workers that forward, and a
  * batch interface that drives the same workers from memory.
  *
- * Threads: everything here is the control thread's, but dp_worker_burst() (in dp_worker.h),
- * which each worker calls for itself. A snapshot is immutable once made.
+ * Threads: everything here is the control thread's, but tables, as said there, and
+ * dp_worker_burst() (in dp_worker.h), which each worker calls for itself. A snapshot is
+ * immutable once made.
  */
 
 #include <stdbool.h>
@@ -53,8 +54,8 @@ struct dp_decision {
 };
 
 /*
- * Tables. One may be shared by several snapshots: they hold references, which the control
- * thread alone counts.
+ * Tables, immutable once made. One may be shared by several snapshots, which hold references;
+ * any thread but a worker may hold one too, and whoever does may read the table.
  */
 
 struct dp_table; /* opaque */
@@ -86,6 +87,16 @@ void dp_table_release(struct dp_table *table);
 /** Slots of each of the conf's n backends; all 0 where there is nobody to pick. */
 void dp_table_count(const struct dp_table *table, uint32_t *counts, size_t n);
 
+/**
+ * What the table says of a flow.
+ *
+ * @param pick        As lb_hash_pick() has it.
+ * @param[out] slot   The flow's.
+ * @param[out] id     Of the backend that has it.
+ * @return whether there is anybody to pick; otherwise nothing is written.
+ */
+bool dp_table_pick(const struct dp_table *table, uint64_t pick, uint32_t *slot, uint32_t *id);
+
 /* Snapshots. */
 
 struct dp_service_conf {
@@ -108,11 +119,22 @@ struct dp_backend_conf {
 	struct lb_encap_conf encap;
 };
 
+/** A port, as far as a snapshot knows it. */
+struct dp_snapshot_port_conf {
+	uint16_t id;       /**< the device's, which packets that came by it carry */
+	struct lb_mac mac; /**< its own */
+	bool answers;      /**< ARP and ND for service addresses of its networks */
+	const struct lb_prefix *networks; /**< host bits do not matter */
+	size_t n_networks;
+};
+
 struct dp_snapshot_conf {
 	const struct dp_service_conf *services;
 	size_t n_services;
 	const struct dp_backend_conf *backends;
 	size_t n_backends;
+	const struct dp_snapshot_port_conf *ports; /**< none: nothing is answered */
+	size_t n_ports;
 	uint64_t hash_seed;
 	bool has_kernel; /**< what is not for a service goes to the kernel; else it is dropped
 			  */
@@ -158,11 +180,15 @@ struct dp_port_conf {
 
 /** What became of a port. */
 struct dp_port_info {
+	uint16_t id; /**< the device's */
 	struct lb_mac mac;
 	const char *driver; /**< the device's driver, "net_af_packet" */
 	const char *
 		kernel_if; /**< the kernel's interface beside it: twin, or iface=; NULL: none */
 	bool has_twin;     /**< kernel_if is ours to set up */
+	uint16_t kernel_mtu;   /**< of the twin: the port's, or less where it takes no more */
+	const char *device_if; /**< the kernel's interface that the device is; NULL: none */
+	bool spreads; /**< the device spreads packets by flow; otherwise the workers do */
 	uint16_t n_rx_queues;
 	uint16_t n_tx_queues;
 };
@@ -173,6 +199,8 @@ struct dp_start_conf {
 	size_t n_ports;
 	unsigned int n_workers; /**< 1..DP_WORKERS_MAX: an lcore each, besides the main one */
 	const char *extra;      /**< more arguments of the EAL, split at blanks; NULL: none */
+	const char *instance; /**< what no other daemon of the machine has: its control socket's
+				   path. It becomes the EAL's --file-prefix */
 };
 
 /** Most workers and ports of one plane. */
@@ -241,6 +269,20 @@ int dp_open_ports(struct dp *dp, const struct dp_port_conf ports[], size_t n_por
 /** A port that was opened. */
 void dp_port_read(const struct dp *dp, size_t port, struct dp_port_info *out);
 
+/** A device's link, as its driver has it. */
+struct dp_port_link {
+	bool is_up;
+	uint32_t speed_mbps; /**< 0: unknown, as of all but PCI devices */
+};
+
+void dp_port_read_link(const struct dp *dp, size_t port, struct dp_port_link *out);
+
+/**
+ * Say whether a port's device and its twin are down or gone. What would leave by them is
+ * dropped from then on, port_down and kernel_down. The workers may be running.
+ */
+void dp_port_set_down(struct dp *dp, size_t port, bool is_down, bool is_twin_down);
+
 /**
  * Set the workers running, each on its lcore.
  *
@@ -285,6 +327,104 @@ void dp_read_worker(const struct dp *dp, unsigned int worker, struct dp_worker_f
 
 /** Packets by verdict, summed over the workers. They may be running. */
 void dp_read_verdicts(const struct dp *dp, uint64_t counts[static LB_N_VERDICTS]);
+
+/*
+ * Questions to the workers about their flow tables, which they alone may read. A question is
+ * put to all of them at the same time, and each answers between two turns of its loop, so that
+ * no packet waits for a lock. The caller sleeps meanwhile, 20 microseconds at a time and
+ * DP_ASK_MS in all: an idle worker answers within its nap, a busy one within a turn or, where
+ * the table is to be read through, some hundreds. A question that comes too late to be of use
+ * stays with its worker, and the next one waits for it.
+ */
+
+/** Longest wait for an answer, milliseconds. */
+#define DP_ASK_MS 200u
+
+/** A flow that a worker knows. */
+struct dp_flow_answer {
+	unsigned int worker;
+	struct lb_flow_info info;
+};
+
+/** The seed of the hashes that flows are known by. */
+uint64_t dp_flow_seed(const struct dp *dp);
+
+/**
+ * Ask who knows a flow; where it is more than one, whoever saw it last.
+ *
+ * @param hash        Of the flow, under dp_flow_seed().
+ * @param[out] out    Untouched on error.
+ * @retval -ENOENT    Nobody knows it.
+ * @retval -ENODEV    The workers are not running.
+ * @retval -ETIMEDOUT Nobody that answered in time knows it, and somebody did not.
+ */
+int dp_ask_flow(struct dp *dp, const struct lb_flow_hash *hash,
+	struct dp_flow_answer *out) lb_must_check;
+
+/**
+ * Count live flows by backend, over all workers. Flows come and go meanwhile, so a flow more or
+ * less is nothing to rely on.
+ *
+ * @param[out] counts  n of them, by backend id; untouched on error.
+ * @retval -ENODEV     The workers are not running.
+ * @retval -ETIMEDOUT  Somebody did not answer in time.
+ * @retval -ENOMEM     No memory.
+ */
+int dp_count_flows(struct dp *dp, uint32_t *counts, uint32_t n) lb_must_check;
+
+/*
+ * Telemetry: commands in the EAL's own socket, which `dpdk-telemetry.py` asks. They are called
+ * from threads of the EAL's, one at a time.
+ */
+
+struct dp_answer; /* opaque: what a command says; more than there is room for is left out */
+
+/**
+ * Answer a command.
+ *
+ * @param command  Its place in the commands.
+ * @param param    What follows its name and a comma; NULL: nothing.
+ * @retval 0       answer has it.
+ * @retval -errno  There is no such thing, and nothing was added: the client is told null.
+ */
+typedef int (*dp_telemetry_fn)(void *context, size_t command, const char *param,
+	struct dp_answer *answer);
+
+struct dp_telemetry_command {
+	const char *name; /**< "/shunt/…", 55 bytes at most */
+	const char *help; /**< 127 bytes at most */
+};
+
+/**
+ * Answer commands from here on; without telemetry nobody ever asks. Once a process, as the EAL
+ * takes no command back.
+ *
+ * @param commands  Good until dp_telemetry_close(), as is the context of fn.
+ * @retval -errno   The EAL's reason.
+ */
+int dp_telemetry_open(const struct dp_telemetry_command commands[], size_t n,
+	dp_telemetry_fn fn, void *context) lb_must_check;
+
+/** Wait for the command that is being answered; from here on all are told null. */
+void dp_telemetry_close(void);
+
+/** Longest text in an answer, and most elements of a list. A longer text is cut. */
+#define DP_ANSWER_TEXT_BYTES_MAX 127u
+#define DP_ANSWER_LIST_MAX       512u
+
+/**
+ * Add a member; keys are of letters, digits and '_'.
+ *
+ * @param text  In ASCII, without control characters: the EAL spoils other bytes.
+ */
+void dp_answer_number(struct dp_answer *answer, const char *key, uint64_t value);
+void dp_answer_text(struct dp_answer *answer, const char *key, const char *text);
+
+/** Begin a list of numbers, or of texts; it takes what is appended until the next member. */
+void dp_answer_begin_numbers(struct dp_answer *answer, const char *key);
+void dp_answer_begin_texts(struct dp_answer *answer, const char *key);
+void dp_answer_append_number(struct dp_answer *answer, uint64_t value);
+void dp_answer_append_text(struct dp_answer *answer, const char *text);
 
 /*
  * Batches: frames from memory through the workers' own burst, on the calling thread, each

@@ -151,8 +151,8 @@ run_worker(struct dp_worker *worker, struct dp_burst *burst)
 	dp_worker_offline(worker);
 	/* There is no queue to be full: what is to be sent, is. */
 	for (uint16_t i = 0; i < burst->n; i++)
-		if (burst->decisions[i].verdict <= LB_REPLY)
-			dp_worker_sent(worker, &burst->decisions[i], true);
+		if (burst->decisions[i].verdict <= LB_TO_KERNEL)
+			dp_worker_sent(worker, &burst->decisions[i]);
 }
 
 /* One worker's share, in the order of the batch, and its results back in place. */

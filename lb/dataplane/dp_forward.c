@@ -262,6 +262,29 @@ flow_stage(struct stages *s)
 	}
 }
 
+/* Whether a packet for nobody asked for a service address, and is now the answer. */
+static bool
+answer_neighbor(const struct dp_snapshot *snapshot, struct rte_mbuf *m)
+{
+	const struct dp_answering_port *port = dp_snapshot_find_answering(snapshot, m->port);
+	struct lb_neighbor_ask ask;
+
+	return port != NULL && m->nb_segs == 1 &&
+	       lb_neighbor_asks(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &port->mac,
+		       &ask) &&
+	       dp_snapshot_answers_for(snapshot, port, &ask.target) &&
+	       dp_mbuf_answer(m, &ask, &port->mac);
+}
+
+/* The last look at what is for no service. */
+static enum lb_verdict
+leave_to_kernel(const struct dp_snapshot *snapshot, struct rte_mbuf *m)
+{
+	if (answer_neighbor(snapshot, m))
+		return LB_REPLY;
+	return snapshot->has_kernel ? LB_TO_KERNEL : LB_DROP_NO_SERVICE;
+}
+
 static void
 encap_stage(struct stages *s)
 {
@@ -279,8 +302,8 @@ encap_stage(struct stages *s)
 				backend, (uint32_t)(d->hash.place >> 32));
 			d->port = backend->port;
 		}
-		if (unlikely(d->verdict == LB_TO_KERNEL && !s->snapshot->has_kernel))
-			d->verdict = LB_DROP_NO_SERVICE;
+		if (unlikely(d->verdict == LB_TO_KERNEL))
+			d->verdict = (uint8_t)leave_to_kernel(s->snapshot, burst->pkts[i]);
 	}
 }
 

@@ -35,9 +35,19 @@ struct loop {
 static uint16_t
 send_frames(const struct dp_nic *nic, unsigned int worker, struct rte_mbuf *pkts[], uint16_t n)
 {
+	if (unlikely(atomic_load_explicit(&nic->is_down, memory_order_relaxed)))
+		return 0;
 	if (likely(worker < nic->n_tx))
 		return rte_eth_tx_burst(nic->id, (uint16_t)worker, pkts, n);
 	return (uint16_t)rte_ring_enqueue_burst(nic->tx_ring, (void **)pkts, n, NULL);
+}
+
+/* Why a device takes no more; is_down is what it is down by. */
+static enum lb_verdict
+why_not_sent(const struct dp_nic *nic, enum lb_verdict is_down)
+{
+	return atomic_load_explicit(&nic->is_down, memory_order_relaxed) ? is_down
+									 : LB_DROP_TX_FULL;
 }
 
 static void
@@ -48,10 +58,14 @@ flush(struct loop *loop, const struct dp_port *port, struct outbox *out)
 	if (out->n == 0)
 		return;
 	n_sent = send_frames(&port->nic, loop->worker->index, out->pkts, out->n);
-	for (uint16_t i = 0; i < out->n; i++)
-		dp_worker_sent(loop->worker, &out->decisions[i], i < n_sent);
-	if (unlikely(n_sent < out->n))
+	for (uint16_t i = 0; i < n_sent; i++)
+		dp_worker_sent(loop->worker, &out->decisions[i]);
+	if (unlikely(n_sent < out->n)) {
+		const enum lb_verdict why = why_not_sent(&port->nic, LB_DROP_PORT_DOWN);
+
+		dp_count(&loop->worker->verdict_pkts[why], out->n - n_sent);
 		rte_pktmbuf_free_bulk(&out->pkts[n_sent], out->n - n_sent);
+	}
 	out->n = 0;
 }
 
@@ -71,12 +85,25 @@ put_out(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d, uint
 
 /* To the twin of the port it came by; where the kernel saw it itself, it is done with. */
 static void
-give_to_kernel(const struct loop *loop, struct rte_mbuf *m)
+give_to_kernel(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
 {
 	const struct dp_port *port = &loop->dp->ports[loop->dp->port_of[m->port]];
+	const struct dp_nic *twin = &port->twin;
+	uint64_t *lost = loop->worker->verdict_pkts;
 
-	if (!port->has_twin || send_frames(&port->twin, loop->worker->index, &m, 1) == 0)
+	if (!port->has_twin) {
+		dp_worker_sent(loop->worker, d);
 		rte_pktmbuf_free(m);
+	} else if (unlikely(m->pkt_len > twin->mtu + (uint32_t)RTE_ETHER_HDR_LEN + 2 * 4)) {
+		/* It would refuse this one, and so hold up those behind it in its ring. */
+		dp_count(&lost[LB_DROP_TOO_BIG], 1);
+		rte_pktmbuf_free(m);
+	} else if (likely(send_frames(twin, loop->worker->index, &m, 1) == 1)) {
+		dp_worker_sent(loop->worker, d);
+	} else {
+		dp_count(&lost[why_not_sent(twin, LB_DROP_KERNEL_DOWN)], 1);
+		rte_pktmbuf_free(m);
+	}
 }
 
 static void
@@ -96,7 +123,7 @@ run_burst(struct loop *loop)
 			put_out(loop, burst->pkts[i], d,
 				loop->dp->port_of[burst->pkts[i]->port]);
 		else if (d->verdict == LB_TO_KERNEL)
-			give_to_kernel(loop, burst->pkts[i]);
+			give_to_kernel(loop, burst->pkts[i], d);
 		else
 			rte_pktmbuf_free(burst->pkts[i]);
 	}
@@ -115,7 +142,7 @@ take(struct loop *loop, struct rte_mbuf *m)
 		run_burst(loop);
 }
 
-/* A device with fewer queues than workers: its packets are spread here, by flow. */
+/* A device that does not spread its packets by flow: they are spread here. */
 static void
 spread(struct loop *loop, struct rte_mbuf *m)
 {
@@ -130,6 +157,25 @@ spread(struct loop *loop, struct rte_mbuf *m)
 	}
 }
 
+/* Without frames that the kernel has sent by the interface. @return how many are left. */
+static uint16_t
+skip_own(const struct dp_port *port, struct rte_mbuf *pkts[], uint16_t n)
+{
+	uint16_t n_kept = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		const uint8_t *source = rte_pktmbuf_mtod_offset(pkts[i], const uint8_t *,
+			sizeof(port->mac.bytes));
+
+		if (unlikely(pkts[i]->data_len >= RTE_ETHER_HDR_LEN &&
+			     memcmp(source, port->mac.bytes, sizeof(port->mac.bytes)) == 0))
+			rte_pktmbuf_free(pkts[i]);
+		else
+			pkts[n_kept++] = pkts[i];
+	}
+	return n_kept;
+}
+
 static unsigned int
 poll_port(struct loop *loop, const struct dp_port *port)
 {
@@ -140,7 +186,9 @@ poll_port(struct loop *loop, const struct dp_port *port)
 	if (worker >= port->nic.n_rx)
 		return 0;
 	n = rte_eth_rx_burst(port->nic.id, (uint16_t)worker, pkts, DP_BURST_MAX);
-	if (port->nic.n_rx == loop->dp->n_workers)
+	if (port->hears_itself)
+		n = skip_own(port, pkts, n);
+	if (port->nic.spreads)
 		for (uint16_t i = 0; i < n; i++)
 			take(loop, pkts[i]);
 	else
@@ -245,6 +293,7 @@ dp_loop_run(struct dp_lcore *lcore)
 	/* Relaxed: it carries nothing but itself. */
 	while (!atomic_load_explicit(&lcore->is_over, memory_order_relaxed)) {
 		unsigned int n_found;
+		bool is_asked;
 
 		loop->now_ns = dp_now_ns();
 		if (n_idle == 0) /* what came in the turn before waited no longer than this */
@@ -254,7 +303,8 @@ dp_loop_run(struct dp_lcore *lcore)
 		n_idle = n_found > 0 ? 0 : n_idle + 1;
 		dp_worker_polled(lcore->worker, n_found);
 		dp_worker_quiescent(lcore->worker, loop->now_ns);
-		if (n_idle > IDLE_POLLS && lcore->is_adaptive)
+		is_asked = dp_worker_answer(lcore->worker, loop->now_ns);
+		if (n_idle > IDLE_POLLS && lcore->is_adaptive && !is_asked)
 			(void)nanosleep(&nap, NULL);
 	}
 	dp_worker_offline(lcore->worker);

@@ -99,3 +99,15 @@ dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 	write_macs(frame, &backend->next_hop);
 	return LB_FORWARD;
 }
+
+bool
+dp_mbuf_answer(struct rte_mbuf *m, const struct lb_neighbor_ask *ask, const struct lb_mac *own)
+{
+	if (m->pkt_len > ask->answer_bytes)
+		cut_packet(m, ask->answer_bytes);
+	else if (m->pkt_len < ask->answer_bytes &&
+		 rte_pktmbuf_append(m, (uint16_t)(ask->answer_bytes - m->pkt_len)) == NULL)
+		return false;
+	lb_neighbor_answer(ask, own, rte_pktmbuf_mtod(m, uint8_t *));
+	return true;
+}

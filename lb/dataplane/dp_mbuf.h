@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 
 #include "dp_snapshot.h"
+#include "lb_neighbor.h"
 #include "lb_packet.h"
 
 /** Headers that are read lie in a packet's first segment; so lb_packet_parse() on that. */
@@ -29,5 +30,15 @@ enum lb_verdict dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes,
  */
 enum lb_verdict dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 	const struct dp_backend *backend, uint32_t entropy);
+
+/**
+ * Make a packet that asks for an address into the answer.
+ *
+ * @param ask    What lb_neighbor_asks() said of its first segment.
+ * @param own    The answer, and the frame's source.
+ * @return whether there was room; if not it is untouched.
+ */
+bool dp_mbuf_answer(struct rte_mbuf *m, const struct lb_neighbor_ask *ask,
+	const struct lb_mac *own) lb_must_check;
 
 #endif

@@ -6,11 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_errno.h>
+#include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
+
+#include "dp_port_why.h"
 
 #define DESCRIPTORS  1024u
 #define TX_RING_SIZE 1024u
@@ -18,16 +24,10 @@
 #define WORKER_MBUFS 4096u
 /** Room for Ethernet, two tags and the FCS around an IP packet of the MTU. */
 #define FRAME_OVER_MTU 32u
+/** What the kernel keeps free before a frame in the buffers of an XDP socket. */
+#define XDP_HEADROOM 256u
 /** net_tap has as many. */
 #define TWIN_QUEUES_MAX 16u
-
-bool
-dp_port_is_pci(const char *device)
-{
-	/* A vdev begins with its driver's name, a PCI address with a digit or has a colon. */
-	return strncmp(device, "net_", 4) != 0 && strncmp(device, "eth_", 4) != 0 &&
-	       strchr(device, ':') != NULL;
-}
 
 void
 dp_port_device_name(const struct dp_port_conf *conf, unsigned int index, char *out)
@@ -42,29 +42,32 @@ dp_port_device_name(const struct dp_port_conf *conf, unsigned int index, char *o
 			index);
 }
 
+/*
+ * Whatever a driver says of its queues: a device that does not hash ports puts a flow's ICMP
+ * errors, or one address' flows, all in one; there each worker that has a queue spreads what it
+ * finds, and no queue is left unread.
+ */
 static int
-configure(struct dp_nic *nic, uint16_t mtu, unsigned int n_workers, bool is_twin)
+configure(struct dp_nic *nic, const struct rte_eth_dev_info *info,
+	const struct dp_port_place *place, bool is_twin)
 {
 	struct rte_eth_conf conf = {.txmode.mq_mode = RTE_ETH_MQ_TX_NONE};
 	const uint16_t most = is_twin ? TWIN_QUEUES_MAX : UINT16_MAX;
-	struct rte_eth_dev_info info;
-	int ret;
+	const uint64_t rss = dp_port_rss(info);
 
-	ret = rte_eth_dev_info_get(nic->id, &info);
-	if (ret != 0)
-		return ret;
-	nic->n_rx = (uint16_t)RTE_MIN(RTE_MIN(n_workers, info.max_rx_queues), most);
-	nic->n_tx = (uint16_t)RTE_MIN(RTE_MIN(n_workers, info.max_tx_queues), most);
+	nic->n_rx = (uint16_t)RTE_MIN(RTE_MIN(place->n_workers, info->max_rx_queues), most);
+	nic->n_tx = (uint16_t)RTE_MIN(RTE_MIN(place->n_workers, info->max_tx_queues), most);
 	if (is_twin) /* its queues come in pairs */
 		nic->n_rx = nic->n_tx = (uint16_t)RTE_MIN(nic->n_rx, nic->n_tx);
+	nic->spreads = place->n_workers == 1 || (nic->n_rx == place->n_workers && rss != 0);
+	nic->takes_chains = (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
 
-	if (nic->n_rx > 1 && info.flow_type_rss_offloads != 0) {
+	if (nic->n_rx > 1 && rss != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-		conf.rx_adv_conf.rss_conf.rss_hf =
-			info.flow_type_rss_offloads &
-			(RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+		conf.rx_adv_conf.rss_conf.rss_hf = rss;
 	}
-	conf.rxmode.mtu = RTE_MIN(mtu, info.max_mtu);
+	conf.rxmode.mtu = nic->mtu;
+	conf.txmode.offloads = dp_port_tx_offloads(info, place->n_ports);
 	return rte_eth_dev_configure(nic->id, nic->n_rx, nic->n_tx, &conf);
 }
 
@@ -98,25 +101,22 @@ create_ring(struct dp_nic *nic, unsigned int n_workers)
 }
 
 static int
-start_nic(struct dp_nic *nic, struct rte_mempool *pool, uint16_t mtu, unsigned int n_workers,
-	bool is_twin)
+start_nic(struct dp_nic *nic, struct rte_mempool *pool, const struct rte_eth_dev_info *info,
+	const struct dp_port_place *place, bool is_twin)
 {
-	int ret = configure(nic, mtu, n_workers, is_twin);
+	int ret = configure(nic, info, place, is_twin);
 
 	if (ret == 0)
 		ret = set_up_queues(nic, pool);
 	if (ret == 0)
-		ret = create_ring(nic, n_workers);
+		ret = create_ring(nic, place->n_workers);
 	if (ret == 0)
 		ret = rte_eth_dev_start(nic->id);
 	if (ret != 0) {
 		rte_ring_free(nic->tx_ring);
 		nic->tx_ring = NULL;
-		return ret;
 	}
-	/* Not every device can; then what it has is what there is. */
-	(void)rte_eth_dev_set_mtu(nic->id, mtu);
-	return 0;
+	return ret;
 }
 
 static void
@@ -133,7 +133,7 @@ create_pool(const struct dp_port_conf *conf, unsigned int index, unsigned int n_
 	struct rte_mempool **out)
 {
 	const unsigned int n = n_workers * (2 * DESCRIPTORS + WORKER_MBUFS);
-	const uint32_t frame = RTE_MAX((uint32_t)conf->mtu + FRAME_OVER_MTU, 2048u);
+	const uint32_t frame = RTE_MAX(conf->mtu + FRAME_OVER_MTU + XDP_HEADROOM, 2048u);
 	char name[RTE_MEMPOOL_NAMESIZE];
 
 	(void)snprintf(name, sizeof(name), "port_%u", index);
@@ -142,57 +142,139 @@ create_pool(const struct dp_port_conf *conf, unsigned int index, unsigned int n_
 	return *out == NULL ? -rte_errno : 0;
 }
 
-/* The value of iface= among a vdev's arguments; "" where there is none. */
-static void
-find_interface(const char *device, char *out, size_t n)
-{
-	const char *at = strstr(device, ",iface=");
-
-	out[0] = '\0';
-	if (at != NULL) {
-		at += strlen(",iface=");
-		(void)snprintf(out, n, "%.*s", (int)strcspn(at, ","), at);
-	}
-}
-
 /* A TAP device named after the port, with its MAC address, so that the kernel answers for it.
  */
 static int
-open_twin(struct dp_port *port, const struct dp_port_conf *conf, unsigned int index,
-	unsigned int n_workers)
+open_twin(struct dp_port *port, const struct dp_port_conf *conf,
+	const struct dp_port_place *place, FILE *messages)
 {
+	struct dp_nic *twin = &port->twin;
+	struct rte_eth_dev_info info;
 	char device[RTE_DEV_NAME_MAX_LEN];
 	char args[128];
 	char mac[LB_MAC_TEXT_BYTES];
 	int ret;
 
-	(void)snprintf(device, sizeof(device), "net_tap_twin%u", index);
+	/* The driver would take over a TAP device that somebody else keeps. */
+	if (if_nametoindex(conf->name) != 0)
+		return -EEXIST;
+	(void)snprintf(device, sizeof(device), "net_tap_twin%u", place->index);
 	(void)snprintf(args, sizeof(args), "iface=%.15s,mac=%s", conf->name,
 		lb_mac_format(&port->mac, mac));
 	ret = rte_eal_hotplug_add("vdev", device, args);
 	if (ret != 0)
 		return ret;
-	ret = rte_eth_dev_get_port_by_name(device, &port->twin.id);
+	ret = rte_eth_dev_get_port_by_name(device, &twin->id);
 	if (ret == 0)
-		ret = start_nic(&port->twin, port->pool, conf->mtu, n_workers, true);
+		ret = rte_eth_dev_info_get(twin->id, &info);
+	if (ret == 0) {
+		twin->mtu = (uint16_t)RTE_MIN((uint32_t)conf->mtu, dp_port_mtu_max(&info));
+		ret = start_nic(twin, port->pool, &info, place, true);
+	}
 	if (ret != 0) {
 		(void)rte_eal_hotplug_remove("vdev", device);
 		return ret;
 	}
+	if (twin->mtu < conf->mtu)
+		(void)fprintf(messages,
+			"port '%s': its twin takes an MTU of at most %u: longer packets for "
+			"the kernel are dropped, too_big\n",
+			conf->name, twin->mtu);
 	port->has_twin = true;
 	(void)snprintf(port->kernel_if, sizeof(port->kernel_if), "%.15s", conf->name);
 	return 0;
 }
 
-/* The kernel sees what net_af_packet sees; no twin is to show it again. */
-static bool
-is_seen_by_kernel(const struct dp_port *port)
+/* What is wanted of the device and it cannot give, while it is still untouched. */
+static int
+check_device(const struct dp_port_conf *conf, const struct rte_eth_dev_info *info,
+	const struct dp_port_place *place, FILE *messages)
 {
-	return strcmp(port->driver, "net_af_packet") == 0;
+	const uint32_t mtu_max = dp_port_mtu_max(info);
+
+	if (conf->mtu > mtu_max) {
+		(void)fprintf(messages,
+			"port '%s': device '%s' takes an MTU of at most %u, mtu: is %u\n",
+			conf->name, conf->device, mtu_max, conf->mtu);
+		return -EINVAL;
+	}
+	if (dp_port_has_fixed_queues(info->driver_name) &&
+		info->max_rx_queues > place->n_workers) {
+		(void)fprintf(messages,
+			"port '%s': device '%s' has %u queues, and there is nobody to read "
+			"more than %u: give it fewer, or set dataplane.workers: %u\n",
+			conf->name, conf->device, info->max_rx_queues, place->n_workers,
+			info->max_rx_queues);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* @return the interface's, or 0. */
+static unsigned int
+read_interface_mtu(const char *name)
+{
+	struct ifreq request = {0};
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool is_known;
+
+	if (fd < 0)
+		return 0;
+	(void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	is_known = ioctl(fd, SIOCGIFMTU, &request) == 0;
+	(void)close(fd);
+	return is_known ? (unsigned int)request.ifr_mtu : 0;
+}
+
+/*
+ * A driver without a way to set it has heard at the start what is wanted, and has not
+ * objected. One that fails may be the kernel's interface, which needs no change.
+ */
+static int
+set_mtu(const struct dp_port *port, const struct dp_port_conf *conf, FILE *messages)
+{
+	const int ret = rte_eth_dev_set_mtu(port->nic.id, conf->mtu);
+
+	if (ret == 0 || ret == -ENOTSUP)
+		return 0;
+	if (port->device_if[0] != '\0' && read_interface_mtu(port->device_if) >= conf->mtu)
+		return 0;
+	(void)fprintf(messages,
+		"port '%s': device '%s' does not take mtu: %u: %s; give a smaller one, or set "
+		"that of the device first\n",
+		conf->name, conf->device, conf->mtu, rte_strerror(-ret));
+	return ret;
+}
+
+/* What works, and not in the way that might be expected. */
+static void
+say_what_is_special(const struct dp_port *port, const struct dp_port_conf *conf,
+	const struct dp_port_place *place, FILE *messages)
+{
+	const int node = rte_eth_dev_socket_id(port->nic.id);
+	bool is_near = node < 0 || !port->is_pci; /* a vdev says any */
+	unsigned int lcore;
+
+	if (port->nic.n_rx > 1 && !port->nic.spreads && port->nic.n_rx == place->n_workers)
+		(void)fprintf(messages,
+			"port '%s': device '%s' does not spread packets by their ports over "
+			"its %u queues; the workers do, and have that much less time\n",
+			conf->name, conf->device, port->nic.n_rx);
+	RTE_LCORE_FOREACH_WORKER(lcore)
+	{
+		is_near |= (int)rte_lcore_to_socket_id(lcore) == node;
+	}
+	if (!is_near)
+		(void)fprintf(messages,
+			"port '%s': device '%s' is at NUMA node %d, and no worker is: start "
+			"shuntd by 'taskset -c' or 'numactl --cpunodebind=%d' on CPUs of that "
+			"node\n",
+			conf->name, conf->device, node, node);
 }
 
 static int
-open_device(struct dp_port *port, const struct dp_port_conf *conf, unsigned int n_workers)
+open_device(struct dp_port *port, const struct dp_port_conf *conf,
+	const struct dp_port_place *place, FILE *messages)
 {
 	struct rte_ether_addr mac;
 	struct rte_eth_dev_info info;
@@ -201,31 +283,48 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf, unsigned int 
 	if (ret == 0)
 		ret = rte_eth_macaddr_get(port->nic.id, &mac);
 	if (ret != 0)
+		goto failed;
+	ret = check_device(conf, &info, place, messages);
+	if (ret != 0)
 		return ret;
 	memcpy(port->mac.bytes, mac.addr_bytes, sizeof(port->mac.bytes));
 	(void)snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
-	find_interface(conf->device, port->kernel_if, sizeof(port->kernel_if));
-	return start_nic(&port->nic, port->pool, conf->mtu, n_workers, false);
+	/* The kernel sees what net_af_packet sees, and the other way round. */
+	port->hears_itself = strcmp(port->driver, "net_af_packet") == 0;
+	dp_port_find_argument(conf->device, "iface", port->device_if, sizeof(port->device_if));
+	memcpy(port->kernel_if, port->device_if, sizeof(port->kernel_if));
+	port->is_pci = dp_port_is_pci(conf->device);
+	port->nic.mtu = conf->mtu;
+	ret = start_nic(&port->nic, port->pool, &info, place, false);
+	if (ret != 0)
+		goto failed;
+	ret = set_mtu(port, conf, messages);
+	if (ret != 0)
+		close_nic(&port->nic);
+	else
+		say_what_is_special(port, conf, place, messages);
+	return ret;
+
+failed:
+	(void)fprintf(messages, "port '%s': device '%s' does not start: %s; %s\n", conf->name,
+		conf->device, rte_strerror(-ret), dp_port_find_cure(ret));
+	return ret;
 }
 
 int
-dp_port_open(const struct dp_port_conf *conf, unsigned int index, unsigned int n_workers,
+dp_port_open(const struct dp_port_conf *conf, const struct dp_port_place *place,
 	struct dp_port *out, FILE *messages)
 {
 	struct dp_port port = {0};
 	char name[RTE_DEV_NAME_MAX_LEN];
 	int ret;
 
-	dp_port_device_name(conf, index, name);
+	dp_port_device_name(conf, place->index, name);
 	if (rte_eth_dev_get_port_by_name(name, &port.nic.id) != 0) {
-		(void)fprintf(messages,
-			"port '%s': there is no device '%s'; a PCI device must be bound to "
-			"vfio-pci (dpdk-devbind.py --status shows it), a vdev's interface must "
-			"exist, and both need root or CAP_NET_ADMIN and CAP_NET_RAW\n",
-			conf->name, conf->device);
+		dp_port_say_why_missing(conf, messages);
 		return -ENODEV;
 	}
-	ret = create_pool(conf, index, n_workers, &port.pool);
+	ret = create_pool(conf, place->index, place->n_workers, &port.pool);
 	if (ret != 0) {
 		(void)fprintf(messages,
 			"port '%s': too little memory for packet buffers: %s; fewer workers "
@@ -233,21 +332,13 @@ dp_port_open(const struct dp_port_conf *conf, unsigned int index, unsigned int n
 			conf->name, rte_strerror(-ret));
 		return ret;
 	}
-	ret = open_device(&port, conf, n_workers);
-	if (ret != 0) {
-		(void)fprintf(messages, "port '%s': device '%s' does not start: %s\n",
-			conf->name, conf->device, rte_strerror(-ret));
+	ret = open_device(&port, conf, place, messages);
+	if (ret != 0)
 		goto free_pool;
-	}
-	if (conf->wants_twin && !is_seen_by_kernel(&port)) {
-		ret = open_twin(&port, conf, index, n_workers);
+	if (conf->wants_twin && !port.hears_itself) {
+		ret = open_twin(&port, conf, place, messages);
 		if (ret != 0) {
-			(void)fprintf(messages,
-				"port '%s': its twin, TAP device '%.15s', cannot be made: %s; "
-				"it needs /dev/net/tun and CAP_NET_ADMIN, and no other "
-				"interface "
-				"of that name. 'kernel: none' does without\n",
-				conf->name, conf->name, rte_strerror(-ret));
+			dp_port_say_why_no_twin(conf, ret, messages);
 			goto close_nic;
 		}
 	}

@@ -7,16 +7,25 @@
  * Ports: a device and, beside it, its twin, through which the kernel has its share.
  */
 
+#include <stdatomic.h>
+
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
 #include "dp.h"
+#include "dp_port_fit.h"
 
 /** A device's queues, and how workers share them. */
 struct dp_nic {
 	uint16_t id;   /**< the ethdev's */
 	uint16_t n_rx; /**< queue q is polled by worker q */
 	uint16_t n_tx; /**< queue q is filled by worker q; the rest of them use the ring */
+	bool spreads;  /**< packets by flow, a queue for each worker; else the workers do it */
+	bool takes_chains; /**< sends packets of several segments */
+	/** Nothing that is sent would arrive: written by control, read by workers; relaxed, it
+	 *  carries nothing but itself. */
+	_Atomic bool is_down;
+	uint16_t mtu; /**< bytes */
 	/** To the worker of queue 0; NULL where each worker has a queue. */
 	struct rte_ring *tx_ring;
 };
@@ -25,19 +34,28 @@ struct dp_port {
 	struct dp_nic nic;
 	struct dp_nic twin; /**< where has_twin */
 	bool has_twin;
+	bool is_pci;
+	bool hears_itself; /**< receives what the kernel sends by the interface, too */
 	struct lb_mac mac;
 	struct rte_mempool *pool;
 	char driver[32];
-	char kernel_if[16]; /**< "" where there is none */
+	char device_if[16]; /**< the kernel's interface that the device is; "": none */
+	char kernel_if[16]; /**< by which the kernel has its share; "" where there is none */
+};
+
+/** Of a plane: where a port stands in it. */
+struct dp_port_place {
+	unsigned int index;
+	size_t n_ports;
+	unsigned int n_workers;
 };
 
 /**
  * Open a device and its twin, and start both.
  *
- * @param index     Its place among the ports.
  * @retval -errno   Why not; messages was told, with what cures it. Nothing is left open.
  */
-int dp_port_open(const struct dp_port_conf *conf, unsigned int index, unsigned int n_workers,
+int dp_port_open(const struct dp_port_conf *conf, const struct dp_port_place *place,
 	struct dp_port *out, FILE *messages) lb_must_check;
 
 /** Stop and close both. */
@@ -45,8 +63,5 @@ void dp_port_close(struct dp_port *port);
 
 /** The name that a port's device has with the EAL; out has room for RTE_DEV_NAME_MAX_LEN. */
 void dp_port_device_name(const struct dp_port_conf *conf, unsigned int index, char *out);
-
-/** Whether a device is a PCI address rather than a vdev. */
-bool dp_port_is_pci(const char *device);
 
 #endif

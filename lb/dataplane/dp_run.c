@@ -38,8 +38,10 @@ dp_open_ports(struct dp *dp, const struct dp_port_conf ports[], size_t n_ports, 
 		return -E2BIG;
 	}
 	for (size_t i = 0; i < n_ports; i++) {
-		const int ret = dp_port_open(&ports[i], (unsigned int)i, dp->n_workers,
-			&dp->ports[i], messages);
+		const struct dp_port_place place = {.index = (unsigned int)i,
+			.n_ports = n_ports,
+			.n_workers = dp->n_workers};
+		const int ret = dp_port_open(&ports[i], &place, &dp->ports[i], messages);
 
 		if (ret != 0)
 			return ret;
@@ -55,13 +57,38 @@ dp_port_read(const struct dp *dp, size_t port, struct dp_port_info *out)
 	const struct dp_port *from = &dp->ports[port];
 
 	*out = (struct dp_port_info){
+		.id = from->nic.id,
 		.mac = from->mac,
 		.driver = from->driver,
 		.kernel_if = from->kernel_if[0] != '\0' ? from->kernel_if : NULL,
 		.has_twin = from->has_twin,
+		.kernel_mtu = from->twin.mtu,
+		.device_if = from->device_if[0] != '\0' ? from->device_if : NULL,
+		.spreads = from->nic.spreads,
 		.n_rx_queues = from->nic.n_rx,
 		.n_tx_queues = from->nic.n_tx,
 	};
+}
+
+void
+dp_port_read_link(const struct dp *dp, size_t port, struct dp_port_link *out)
+{
+	const struct dp_port *from = &dp->ports[port];
+	struct rte_eth_link link = {0};
+	const int ret = rte_eth_link_get_nowait(from->nic.id, &link);
+
+	*out = (struct dp_port_link){.is_up = ret == 0 && link.link_status == RTE_ETH_LINK_UP};
+	/* A virtual device says 10 Gbit/s, for it has to say something. */
+	if (out->is_up && from->is_pci && link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN)
+		out->speed_mbps = link.link_speed;
+}
+
+void
+dp_port_set_down(struct dp *dp, size_t port, bool is_down, bool is_twin_down)
+{
+	atomic_store_explicit(&dp->ports[port].nic.is_down, is_down, memory_order_relaxed);
+	atomic_store_explicit(&dp->ports[port].twin.is_down, is_twin_down,
+		memory_order_relaxed);
 }
 
 static int

@@ -42,7 +42,7 @@ dp_table_create(const struct dp_table_conf *conf, struct dp_table **out)
 	if (ret != 0)
 		goto free_picker;
 
-	table->n_refs = 1;
+	atomic_init(&table->n_refs, 1);
 	*out = table;
 	return 0;
 
@@ -58,13 +58,17 @@ free_table:
 void
 dp_table_hold(struct dp_table *table)
 {
-	table->n_refs++;
+	/* Relaxed: who holds one gives nothing away with another. */
+	atomic_fetch_add_explicit(&table->n_refs, 1, memory_order_relaxed);
 }
 
 void
 dp_table_release(struct dp_table *table)
 {
-	if (table == NULL || --table->n_refs > 0)
+	/* Acquire and release: pairs with itself, so that all others are done before the last
+	 * one frees. */
+	if (table == NULL ||
+		atomic_fetch_sub_explicit(&table->n_refs, 1, memory_order_acq_rel) > 1)
 		return;
 	dp_memory_free(table->picker_mem, table->picker_bytes);
 	free(table->ids);
@@ -78,6 +82,16 @@ dp_table_count(const struct dp_table *table, uint32_t *counts, size_t n)
 		lb_picker_count(table->picker, counts, n);
 	else
 		memset(counts, 0, n * sizeof(*counts));
+}
+
+bool
+dp_table_pick(const struct dp_table *table, uint64_t pick, uint32_t *slot, uint32_t *id)
+{
+	if (table->picker == NULL)
+		return false;
+	*slot = lb_picker_slot(table->picker, pick);
+	*id = table->ids[lb_picker_backend(table->picker, *slot)];
+	return true;
 }
 
 static int
@@ -175,6 +189,73 @@ free_taken:
 	return ret;
 }
 
+/* Networks of all ports lie in one array. */
+static int
+copy_answering(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
+{
+	struct lb_prefix *networks;
+	size_t n_networks = 0;
+
+	for (size_t i = 0; i < conf->n_ports; i++)
+		n_networks += conf->ports[i].n_networks;
+	snapshot->answering_mem = calloc(conf->n_ports + 1, sizeof(*snapshot->answering_mem));
+	snapshot->networks_mem = calloc(n_networks + 1, sizeof(*snapshot->networks_mem));
+	if (snapshot->answering_mem == NULL || snapshot->networks_mem == NULL)
+		return -ENOMEM;
+	snapshot->answering = snapshot->answering_mem;
+
+	networks = snapshot->networks_mem;
+	for (size_t i = 0; i < conf->n_ports; i++) {
+		const struct dp_snapshot_port_conf *from = &conf->ports[i];
+
+		if (!from->answers)
+			continue;
+		snapshot->answering_mem[snapshot->n_answering++] = (struct dp_answering_port){
+			.id = from->id,
+			.mac = from->mac,
+			.networks = networks,
+			.n_networks = from->n_networks,
+		};
+		for (size_t k = 0; k < from->n_networks; k++) {
+			*networks = from->networks[k];
+			networks->addr = lb_addr_mask(&networks->addr, networks->n_bits);
+			networks++;
+		}
+	}
+	return 0;
+}
+
+const struct dp_answering_port *
+dp_snapshot_find_answering(const struct dp_snapshot *snapshot, uint16_t id)
+{
+	for (size_t i = 0; i < snapshot->n_answering; i++) {
+		if (snapshot->answering[i].id == id)
+			return &snapshot->answering[i];
+	}
+	return NULL;
+}
+
+/* Of the same family: ::/0 has no IPv4 address on it. */
+static bool
+is_on_network(const struct lb_prefix *network, const struct lb_addr *addr)
+{
+	const struct lb_addr masked = lb_addr_mask(addr, network->n_bits);
+
+	return lb_addr_is_v4(&network->addr) == lb_addr_is_v4(addr) &&
+	       lb_addr_equal(&masked, &network->addr);
+}
+
+bool
+dp_snapshot_answers_for(const struct dp_snapshot *snapshot,
+	const struct dp_answering_port *port, const struct lb_addr *target)
+{
+	for (size_t i = 0; i < port->n_networks; i++) {
+		if (is_on_network(&port->networks[i], target))
+			return lb_service_covers(snapshot->match, target);
+	}
+	return false;
+}
+
 int
 dp_snapshot_create(const struct dp_snapshot_conf *conf, struct dp_snapshot **out)
 {
@@ -191,6 +272,8 @@ dp_snapshot_create(const struct dp_snapshot_conf *conf, struct dp_snapshot **out
 		ret = build_backends(snapshot, conf);
 	if (ret == 0)
 		ret = copy_services(snapshot, conf);
+	if (ret == 0)
+		ret = copy_answering(snapshot, conf);
 	if (ret != 0) {
 		dp_snapshot_destroy(snapshot);
 		return ret;
@@ -208,6 +291,8 @@ dp_snapshot_destroy(struct dp_snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->n_services; i++)
 		dp_table_release(snapshot->services_mem[i].table);
 	free(snapshot->services_mem);
+	free(snapshot->networks_mem);
+	free(snapshot->answering_mem);
 	dp_memory_free(snapshot->backends_mem, snapshot->n_ids * sizeof(struct dp_backend));
 	dp_memory_free(snapshot->match_mem, snapshot->match_bytes);
 	free(snapshot);

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdalign.h>
+#include <stdatomic.h>
 
 #include "dp.h"
 
@@ -17,7 +18,8 @@ struct dp_table {
 	uint32_t *ids;                  /**< picker's result -> backend id */
 	void *picker_mem;
 	size_t picker_bytes;
-	unsigned int n_refs; /**< the control thread's */
+	/** Of snapshots, of who builds them and of who tells of them: threads of control's. */
+	_Atomic unsigned int n_refs;
 };
 
 struct dp_service {
@@ -46,6 +48,14 @@ static_assert(offsetof(struct dp_backend, encap.bytes) + 28 <= LB_CACHE_LINE,
 	"IPv4 and UDP are on the first line");
 static_assert(sizeof(struct dp_backend) == (size_t)2 * LB_CACHE_LINE, "a backend is two lines");
 
+/** A port that answers ARP and ND. */
+struct dp_answering_port {
+	uint16_t id;
+	struct lb_mac mac;
+	const struct lb_prefix *networks; /**< without host bits */
+	size_t n_networks;
+};
+
 struct dp_snapshot {
 	const struct lb_service_table *match;
 	const struct dp_service *services;
@@ -53,6 +63,8 @@ struct dp_snapshot {
 	uint32_t n_ids;
 	uint64_t hash_seed;
 	bool has_kernel;
+	size_t n_answering;
+	const struct dp_answering_port *answering;
 
 	/* The control thread's. */
 	void *match_mem;
@@ -60,6 +72,8 @@ struct dp_snapshot {
 	struct dp_service *services_mem;
 	size_t n_services;
 	struct dp_backend *backends_mem;
+	struct dp_answering_port *answering_mem;
+	struct lb_prefix *networks_mem;
 };
 
 /** A backend by an id from a flow entry, which may be of an older snapshot; NULL if gone. */
@@ -70,5 +84,16 @@ dp_snapshot_live_backend(const struct dp_snapshot *snapshot, uint32_t id)
 		return NULL;
 	return &snapshot->backends[id];
 }
+
+/**
+ * The port that answers ARP and ND by a device's id, or NULL. Packets that came by no port
+ * carry an id that no device has.
+ */
+const struct dp_answering_port *dp_snapshot_find_answering(const struct dp_snapshot *snapshot,
+	uint16_t id);
+
+/** Whether an address is a service's and on a network of the port. */
+bool dp_snapshot_answers_for(const struct dp_snapshot *snapshot,
+	const struct dp_answering_port *port, const struct lb_addr *target);
 
 #endif

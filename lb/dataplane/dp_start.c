@@ -10,6 +10,7 @@
 #include <rte_errno.h>
 
 #include "dp_port.h"
+#include "dp_telemetry.h"
 
 /* MiB for packet buffers, in ordinary pages that the kernel gives as they are touched. */
 #define EAL_MEMORY_MIB "64"
@@ -134,19 +135,63 @@ has_huge_pages(void)
 	return is_mounted;
 }
 
+/* What the EAL does not see, or sees too late to say what it is about. */
+static int
+check_conf(const struct dp_start_conf *conf, FILE *messages)
+{
+	for (size_t i = 0; i < conf->n_ports; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (!dp_port_is_same_device(conf->ports[k].device,
+				    conf->ports[i].device))
+				continue;
+			(void)fprintf(messages,
+				"port '%s': device '%s' is that of port '%s'; each port takes "
+				"one of its own\n",
+				conf->ports[i].name, conf->ports[i].device,
+				conf->ports[k].name);
+			return -EEXIST;
+		}
+	}
+	if (conf->n_workers > RTE_MAX_LCORE - 1) {
+		(void)fprintf(messages,
+			"dataplane.workers: %u are more than DPDK has lcores for; there may be "
+			"%u\n",
+			conf->n_workers, RTE_MAX_LCORE - 1);
+		return -E2BIG;
+	}
+	if (dp_port_wants_huge_pages(conf->extra) && !has_huge_pages()) {
+		(void)fprintf(messages,
+			"--eal asks for huge pages, and none are free: 'sysctl "
+			"vm.nr_hugepages=512' makes some, 'mount -t hugetlbfs none "
+			"/dev/hugepages' gives a way to them; without --eal shuntd takes "
+			"ordinary pages\n");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* MiB for a port's buffers, and as much again; ordinary pages come as they are touched. */
+static size_t
+count_memory(const struct dp_port_conf *port, unsigned int n_workers)
+{
+	return 32 * (1 + (size_t)n_workers * (1 + port->mtu / 2048));
+}
+
 static void
 add_memory(struct arguments *args, const struct dp_start_conf *conf)
 {
+	size_t n_mib = 64;
+
 	if (has_huge_pages()) {
 		add_argument(args, "--in-memory");
 		return;
 	}
-	/* What ports' buffers take, and as much again; ordinary pages come as they are touched.
-	 */
+	for (size_t i = 0; i < conf->n_ports; i++)
+		n_mib += count_memory(&conf->ports[i], conf->n_workers);
 	add_argument(args, "--no-huge");
 	add_argument(args, "--no-shconf");
 	add_argument(args, "-m");
-	add_argument(args, "%zu", 64 + conf->n_ports * (32 + (size_t)conf->n_workers * 32));
+	add_argument(args, "%zu", n_mib);
 }
 
 static void
@@ -184,34 +229,83 @@ add_extra(struct arguments *args, const char *extra)
 	}
 }
 
+/* The lock is held until the EAL has started. -1: there is none, and no telemetry. */
+static int
+add_telemetry(struct arguments *args, const struct dp_start_conf *conf, FILE *messages)
+{
+	char prefix[DP_TELEMETRY_PREFIX_BYTES];
+	int lock;
+	int ret;
+
+	dp_telemetry_format_prefix(conf->instance, prefix);
+	add_argument(args, "--file-prefix=%s", prefix);
+	ret = dp_telemetry_lock_folder(prefix, &lock);
+	if (ret == 0)
+		return lock;
+	(void)fprintf(messages,
+		"DPDK's runtime folder cannot be used, so it has no telemetry: %s\n",
+		strerror(-ret));
+	add_argument(args, "--no-telemetry");
+	return -1;
+}
+
+static const char *
+find_cure(int error)
+{
+	switch (error) {
+	case ENOMEM:
+		return "fewer dataplane.workers need less; or is there a limit, as by 'ulimit "
+		       "-v' or a container's?";
+	case ENODEV:
+		return "what it wrote above names the device; a port's device is a PCI address "
+		       "or begins with the name of a driver, such as net_af_xdp";
+	case EACCES:
+	case EPERM:
+		return "it takes root, or the capabilities of its devices";
+	default:
+		return "what it wrote above names the argument or the device";
+	}
+}
+
+static int
+init_eal(struct arguments *args, FILE *messages)
+{
+	int ret;
+
+	if (rte_eal_init(args->argc, args->argv) >= 0)
+		return 0;
+	ret = -rte_errno;
+	(void)fprintf(messages, "DPDK does not start: %s; %s\n", rte_strerror(-ret),
+		find_cure(-ret));
+	return ret;
+}
+
 int
 dp_start(const struct dp_start_conf *conf, FILE *messages)
 {
 	static struct arguments args;
-	int ret;
+	int lock;
+	int ret = check_conf(conf, messages);
 
+	if (ret != 0)
+		return ret;
 	add_argument(&args, "%s", conf->program);
 	ret = add_lcores(&args, conf->n_workers);
 	if (ret != 0)
 		return ret;
 	add_memory(&args, conf);
 	add_devices(&args, conf);
-	add_argument(&args, "--no-telemetry");
+	lock = add_telemetry(&args, conf, messages);
 	add_argument(&args, "--log-level=*:error");
 	add_extra(&args, conf->extra);
 	if (args.is_full) {
 		(void)fprintf(messages, "the ports' devices and --eal are too long together\n");
-		return -E2BIG;
+		ret = -E2BIG;
+	} else {
+		ret = init_eal(&args, messages);
 	}
-
-	if (rte_eal_init(args.argc, args.argv) >= 0)
-		return 0;
-	ret = -rte_errno;
-	(void)fprintf(messages,
-		"DPDK does not start: %s; what it wrote above names the argument or the "
-		"device. "
-		"It needs root, or the capabilities of its devices\n",
-		rte_strerror(rte_errno));
+	if (lock >= 0)
+		dp_telemetry_unlock_folder(lock);
 	return ret;
 }
 

@@ -68,6 +68,7 @@ dp_worker_destroy(struct dp_worker *worker)
 		return;
 	/* Fails only for an index out of range, which create() has refused. */
 	(void)rte_rcu_qsbr_thread_unregister(worker->qsbr, worker->index);
+	dp_ask_fini(&worker->ask);
 	dp_memory_free(worker->backends, BACKENDS_BYTES);
 	dp_memory_free(worker->flows_mem, worker->flows_bytes);
 	dp_memory_free(worker, sizeof(*worker));
@@ -97,7 +98,7 @@ dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
 
-		if (unlikely(d->verdict > LB_REPLY))
+		if (unlikely(d->verdict > LB_TO_KERNEL))
 			dp_count(&worker->verdict_pkts[d->verdict], 1);
 		if (unlikely(d->is_new_flow))
 			dp_count(&worker->backends[d->backend].flows, 1);

@@ -15,6 +15,7 @@
 #include <rte_rcu_qsbr.h>
 
 #include "dp.h"
+#include "dp_ask.h"
 #include "dp_snapshot.h"
 
 /** The snapshot in force: written by control alone, read by each worker once a burst. */
@@ -53,6 +54,9 @@ struct dp_worker {
 
 	/** Of its loop: written by this worker alone, read by anyone. */
 	alignas(LB_CACHE_LINE) struct dp_worker_figures figures;
+
+	/** Control's questions; lines of their own, which change when there is one. */
+	struct dp_ask ask;
 };
 
 static_assert(offsetof(struct dp_worker, verdict_pkts) == LB_CACHE_LINE,
@@ -89,14 +93,22 @@ void dp_worker_offline(struct dp_worker *worker);
 
 /**
  * Take one burst through all stages under the snapshot in force, and count all verdicts but
- * LB_FORWARD and LB_REPLY, which are the caller's to count when the packet has left:
- * dp_worker_sent(). The worker is online.
+ * LB_FORWARD, LB_REPLY and LB_TO_KERNEL, which are the caller's to count when the packet has
+ * left: dp_worker_sent(). The worker is online.
  */
 void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
 
 /** The worker holds nothing of a snapshot, and time goes on: after each burst, or without one.
  */
 void dp_worker_quiescent(struct dp_worker *worker, uint64_t now_ns);
+
+/** Go on with control's question, if there is one. @return whether it is not answered yet. */
+static inline bool
+dp_worker_answer(struct dp_worker *worker, uint64_t now_ns)
+{
+	return unlikely(dp_ask_is_posted(&worker->ask)) &&
+	       dp_ask_answer(&worker->ask, worker->flows, now_ns);
+}
 
 /** A turn of the worker's loop has found n packets, all ports together. */
 static inline void
@@ -122,14 +134,12 @@ dp_worker_timed(struct dp_worker *worker, uint64_t turn_ns)
 	dp_count(&worker->figures.turns_ns, turn_ns);
 }
 
-/** A packet of a burst, which was to be forwarded or replied, has left; or found no room. */
+/** A packet of a burst has left as its verdict says: to a backend, back, or to the kernel. */
 static inline void
-dp_worker_sent(struct dp_worker *worker, const struct dp_decision *d, bool is_sent)
+dp_worker_sent(struct dp_worker *worker, const struct dp_decision *d)
 {
-	const bool is_forwarded = is_sent && d->verdict == LB_FORWARD;
-
-	dp_count(&worker->verdict_pkts[is_sent ? d->verdict : LB_DROP_TX_FULL], 1);
-	if (likely(is_forwarded)) {
+	dp_count(&worker->verdict_pkts[d->verdict], 1);
+	if (likely(d->verdict == LB_FORWARD)) {
 		struct dp_backend_counts *counts = &worker->backends[d->backend];
 
 		dp_count(&counts->packets, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Any bytes through the parser, and what it lets through into outer headers.
+ * Any bytes through the parser, and what it lets through into outer headers; and what asks for
+ * a neighbour, answered.
  *
  * Input: two bytes, big endian, say how many bytes more than the frame's the wire had;
  * the rest is the frame.
@@ -13,6 +14,7 @@
 
 #include "lb_csum.h"
 #include "lb_encap.h"
+#include "lb_neighbor.h"
 #include "lb_packet.h"
 #include "packet_flaw.h"
 
@@ -155,6 +157,40 @@ parse_and_encap(const uint8_t *frame, size_t n, size_t wire_bytes)
 	}
 }
 
+static void
+check_advertisement(const uint8_t *ip)
+{
+	require(get16(ip + 4) == 32 && ip[6] == 58 && ip[7] == 255, "ND: IPv6 header");
+	require(ip[40] == 136 && ip[41] == 0, "ND: no advertisement");
+	require(plain_sum(plain_sum(58 + 32, ip + 8, 32), ip + 40, 32) == 0xffff,
+		"ND: checksum");
+}
+
+static void
+ask_and_answer(const uint8_t *frame, size_t n)
+{
+	static const struct lb_mac own = {{2, 0, 0, 0, 0, 1}};
+	struct lb_neighbor_ask ask;
+	struct lb_neighbor_ask again;
+	uint8_t *answer;
+
+	if (!lb_neighbor_asks(frame, n, &own, &ask))
+		return;
+	require(ask.answer_bytes <= n + LB_NEIGHBOR_GROWTH_MAX, "an answer too long");
+	answer = exact(ask.answer_bytes);
+	memcpy(answer, frame, n < ask.answer_bytes ? n : ask.answer_bytes);
+	lb_neighbor_answer(&ask, &own, answer);
+	require(memcmp(answer, ask.asker.bytes, 6) == 0, "an answer to somebody else");
+	require(memcmp(answer + 6, own.bytes, 6) == 0, "an answer from somebody else");
+	require(memcmp(answer + 12, frame + 12, ask.network_offset - 12u) == 0, "other tags");
+	require(!lb_neighbor_asks(answer, ask.answer_bytes, &own, &again), "an answer asks");
+	if (lb_addr_is_v4(&ask.target))
+		require(get16(answer + ask.network_offset + 6) == 2, "ARP: no reply");
+	else
+		check_advertisement(answer + ask.network_offset);
+	free(answer);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -167,6 +203,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	frame = exact(n_frame);
 	memcpy(frame, data + 2, n_frame);
 	parse_and_encap(frame, n_frame, n_frame + get16(data));
+	ask_and_answer(frame, n_frame);
 	free(frame);
 	return 0;
 }

@@ -36,7 +36,7 @@ DECISION_KEYS = ["packet", "verdict", "service", "backend", "flow", "slot", "rea
 DROPS = ["truncated", "bad_ip_version", "bad_header_length", "bad_total_length",
          "bad_checksum", "ttl_expired", "unknown_extension_header", "fragment_unmatched",
          "no_backend", "no_next_hop", "too_big", "unsupported_l4", "vlan_depth", "no_service",
-         "tx_full", "no_memory", "snaplen", "handoff_full"]
+         "tx_full", "no_memory", "snaplen", "handoff_full", "port_down", "kernel_down"]
 
 
 def backends(n, service="web"):

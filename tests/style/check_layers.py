@@ -27,6 +27,8 @@ LIBRARIES = {
     "libmicrohttpd": r"microhttpd\.h",
     "libsystemd": r"systemd/.*\.h",
     "cmocka": r"cmocka\.h",
+    "libcrypto": r"openssl/.*\.h",
+    "intrinsics": r"immintrin\.h",
 }
 SYSTEM = re.compile(
     r"(assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal"
@@ -39,6 +41,7 @@ SYSTEM = re.compile(
 # headers: project files by pattern, libraries by name.
 RULES = [
     (r"lb/core/lb_hash\.[ch]", [r"lb/core/.*"], {"xxhash"}),
+    (r"lb/core/lb_aes\.c", [r"lb/core/.*"], {"intrinsics"}),
     (r"lb/core/.*", [r"lb/core/.*"], set()),
     (r"lb/dataplane/.*", [r"lb/dataplane/.*", r"lb/core/.*"], {"dpdk"}),
     (r"lb/control/.*",
@@ -55,7 +58,7 @@ RULES = [
     (r"tools/.*",
      [r"tools/.*", r"config/.*", r"lb/core/.*", r"lb/control/ctl_proto\.h"], {"jansson"}),
     (r"tests/(unit|property|fuzz)/.*", [r".*"],
-     {"cmocka", "jansson", "libpcap", "libyaml", "xxhash"}),
+     {"cmocka", "jansson", "libcrypto", "libpcap", "libyaml", "xxhash"}),
     (r"tests/.*", [r".*"], set(LIBRARIES)),
 ]
 

@@ -470,7 +470,7 @@ class Plans(ControlCase):
                          ("old", "remove", 65537))
         self.assertEqual(self.generation(), 1)
         # What it says will move is what moves.
-        self.assertEqual((web["slots"], web["flows"]), (1009, None))
+        self.assertEqual((web["slots"], web["flows"], plan["flows"]), (1009, 0, 0))
         # web-1 and web-3 lose all of their two thirds; the rest may move a little.
         self.assertGreaterEqual(web["slots_moved"], 672)
         self.assertLess(web["slots_moved"], 1009)
@@ -771,13 +771,48 @@ class Explains(ControlCase):
         self.start()
         text = self.ctl("explain", "tcp", f"{CLIENT}:51515", f"{VIP}:80")
         told = self.json("explain", "tcp", f"{CLIENT}:51515", f"{VIP}:80")
-        self.assertEqual((told["service"], told["flow"]), ("web", None))
+        self.assertEqual([told[key] for key in ("service", "flow", "entry", "port",
+                                                "next_hop")],
+                         ["web", "miss", None, "wan", "02:00:00:00:00:fe"])
         for word in ("forward", "web", told["hash"], str(told["slot"]), told["backend"],
-                     told["backend_address"], "ipip from 192.0.2.1"):
+                     told["backend_address"], "ipip from 192.0.2.1", "flow      miss\n",
+                     "next hop  02:00:00:00:00:fe, port wan\n"):
             self.assertIn(word, text)
+        nobody = self.json("explain", "udp", f"{CLIENT}:1", f"{VIP}:80")
+        self.assertEqual([nobody[key] for key in ("service", "flow", "entry", "port",
+                                                  "next_hop", "outer")], [None] * 6)
         self.assertIn("no_service", self.ctl("explain", "udp", f"{CLIENT}:1", f"{VIP}:80"))
         self.refuse("explain", "tcp", CLIENT, f"{VIP}:80", status=BAD_USAGE,
                     says=["ADDRESS:PORT"])
+
+    def ports(self, **keys):
+        """Two, of which a backend leaves by the one that has a next hop."""
+        return {"ports": [{"name": "wan", "device": "net_null0,no-rx=1",
+                           "addresses": ["192.0.2.1/24", "2001:db8::1/64"]},
+                          {"name": "lan", "device": "net_null1,no-rx=1",
+                           "addresses": ["192.0.3.1/24"], **keys}]}
+
+    def test_the_source_is_of_the_port_it_leaves_by(self):
+        self.start(service(forward="gre"), service("six", address=VIP6, backends=[
+            {"name": "six-1", "address": "2001:db8:9::1"}]),
+                   dataplane=self.ports(next_hop="02:00:00:00:00:33"))
+        told = self.json("explain", "tcp", f"{CLIENT}:51515", f"{VIP}:80")
+        self.assertEqual((told["verdict"], told["port"], told["next_hop"],
+                          told["outer"]["source"]),
+                         ("forward", "lan", "02:00:00:00:00:33", "192.0.3.1"))
+        # The port has no address of the family to write.
+        told = self.json("explain", "tcp", f"[{CLIENT6}1]:51515", f"[{VIP6}]:80")
+        self.assertEqual((told["verdict"], told["reason"], told["port"], told["next_hop"],
+                          told["outer"]), ("drop", "no_next_hop", "lan", None, None))
+
+    def test_without_a_way_there_is_none_to_tell(self):
+        self.start(dataplane=self.ports())
+        told = self.json("explain", "tcp", f"{CLIENT}:51515", f"{VIP}:80")
+        self.assertEqual((told["verdict"], told["reason"], told["port"], told["next_hop"],
+                          told["outer"]), ("drop", "no_next_hop", None, None, None))
+        self.assertEqual(told["backend"].partition("-")[0], "web")
+        self.assertIn("next hop  none, port -\n",
+                      self.ctl("explain", "tcp", f"{CLIENT}:51515", f"{VIP}:80"))
 
 
 def main():

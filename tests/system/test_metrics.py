@@ -35,6 +35,7 @@ VIP, VIP_EMPTY, CLIENT = "198.51.100.10", "198.51.100.11", "203.0.113.7"
 
 METRIC = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
+HISTOGRAM = ("_bucket", "_sum", "_count")
 SAMPLE = re.compile(rf"({METRIC})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9]+(?:\.[0-9]+)?)")
 UNESCAPED = {'\\"': '"', "\\\\": "\\", "\\n": "\n"}
 
@@ -56,7 +57,16 @@ class Metrics:
                 current = self.read_type(line, helped)
             else:
                 self.read_sample(line, current)
-        self.empty = set(self.types) - {name for name, _ in self.values}
+        self.empty = set(self.types) - {self.metric_of(name) for name, _ in self.values}
+
+    def metric_of(self, sample):
+        """Whose sample it is: a histogram has them under three names."""
+        return sample if sample in self.types else sample[:sample.rindex("_")]
+
+    def is_count(self, sample):
+        """Whether it has no fraction, and never goes back."""
+        return (self.types[self.metric_of(sample)] == "counter"
+                or sample.endswith(("_bucket", "_count")))
 
     def read_help(self, line):
         match = re.fullmatch(rf"# HELP ({METRIC}) (\S.*)", line)
@@ -65,7 +75,7 @@ class Metrics:
         return match[1]
 
     def read_type(self, line, helped):
-        match = re.fullmatch(rf"# TYPE ({METRIC}) (counter|gauge)", line)
+        match = re.fullmatch(rf"# TYPE ({METRIC}) (counter|gauge|histogram)", line)
         if match is None or match[1] != helped or match[1] in self.types:
             raise ValueError(line)
         if (match[2] == "counter") != match[1].endswith("_total"):
@@ -75,16 +85,18 @@ class Metrics:
 
     def read_sample(self, line, current):
         match = SAMPLE.fullmatch(line)
-        if match is None or match[1] != current:
+        parts = HISTOGRAM if self.types.get(current) == "histogram" else ("",)
+        if match is None or match[1] not in [current + part for part in parts]:
             raise ValueError(line)
         pairs = [(name, re.sub(r"\\.", lambda escape: UNESCAPED[escape[0]], value))
                  for name, value in re.findall(LABEL, match[2] or "")]
-        if len(dict(pairs)) != len(pairs) or (current, frozenset(pairs)) in self.values:
+        key = match[1], frozenset(pairs)
+        if len(dict(pairs)) != len(pairs) or key in self.values:
             raise ValueError(f"{line}: twice")
         number = match[match.re.groups]
-        if self.types[current] == "counter" and not number.isdigit():
+        if self.is_count(match[1]) and not number.isdigit():
             raise ValueError(f"{line}: no count")
-        self.values[current, frozenset(pairs)] = float(number) if "." in number else int(number)
+        self.values[key] = float(number) if "." in number else int(number)
 
     def get(self, name, **labels):
         return self.values[f"shunt_{name}", frozenset(labels.items())]
@@ -95,7 +107,13 @@ class Metrics:
 
     def counters(self):
         return {key: value for key, value in self.values.items()
-                if self.types[key[0]] == "counter"}
+                if self.types[self.metric_of(key[0])] in ("counter", "histogram")}
+
+    def buckets(self, name, **labels):
+        """A histogram's (bound, count below it), in the order of the text."""
+        found = [(dict(pairs).pop("le"), value) for (sample, pairs), value in self.values.items()
+                 if sample == f"shunt_{name}_bucket" and labels.items() <= dict(pairs).items()]
+        return [(float(bound), value) for bound, value in found]
 
 
 def free_port(family=socket.AF_INET, address="127.0.0.1"):
@@ -170,7 +188,8 @@ class MetricsCase(unittest.TestCase):
             # Under a sanitizer memory is given back all the same.
             options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
             self.process = subprocess.Popen([SHUNTD, "--config", self.config], stderr=log,
-                                            env={**os.environ, "ASAN_OPTIONS": options})
+                                            env={"RUNTIME_DIRECTORY": str(self.folder),
+                                                 **os.environ, "ASAN_OPTIONS": options})
 
     def log_text(self):
         return self.log.read_text(encoding="utf-8")
@@ -220,6 +239,13 @@ class MetricsCase(unittest.TestCase):
         self.process.send_signal(signal.SIGHUP)
         self.wait_until(lambda: self.ctl("status")["generation"] == generation)
 
+    def capture_traffic(self):
+        """69 packets: 60 in 30 flows, and 9 for nobody."""
+        others = ([wire.ether(wire.tcp(CLIENT, "192.0.2.77", 1, 80))] * 3
+                  + [wire.ether(wire.tcp(CLIENT, VIP_EMPTY, 1, 80))] * 2
+                  + [wire.ether(wire.tcp(CLIENT, VIP, 1, 80)[:30])] * 4)
+        self.capture(frames(30) + others)
+
     def capture(self, frames):
         """A port that receives these frames once and then nothing."""
         inbound = self.folder / "in.pcap"
@@ -236,11 +262,7 @@ def frames(n_flows):
 
 class Values(MetricsCase):
     def start_with_traffic(self):
-        n_flows = 30
-        others = ([wire.ether(wire.tcp(CLIENT, "192.0.2.77", 1, 80))] * 3
-                  + [wire.ether(wire.tcp(CLIENT, VIP_EMPTY, 1, 80))] * 2
-                  + [wire.ether(wire.tcp(CLIENT, VIP, 1, 80)[:30])] * 4)
-        self.capture(frames(n_flows) + others)
+        self.capture_traffic()
         self.start(service(), service("none", address=VIP_EMPTY, backends=[]))
         self.wait_until(lambda: self.scrape().get("received_packets_total") == 69)
 
@@ -286,6 +308,30 @@ class Values(MetricsCase):
         for name in ("accepted", "refused", "requests", "errors", "oversized", "stalled"):
             self.assertEqual(metrics.get(f"control_{name}_total"), status["rpc"][name], name)
         self.assertGreaterEqual(metrics.get("uptime_seconds"), status["uptime_seconds"])
+
+    def test_turns_are_those_of_shuntctl(self):
+        self.start_with_traffic()
+        (worker,) = self.ctl("stats")["workers"]
+        metrics = self.scrape()
+        turns = worker["turns"]
+        counts = [(bucket["below_ns"], bucket["count"]) for bucket in turns["buckets"]]
+        self.assertEqual([bound for bound, _ in counts], [2**i for i in range(35)] + [None])
+        # A burst is 64 packets at most, so 69 are two turns at least.
+        n = sum(count for _, count in counts)
+        self.assertEqual(n, worker["busy_polls"])
+        self.assertIn(n, range(2, 70))
+        self.assertEqual((worker["worker"], worker["flow_entries"]), (0, 30))
+        self.assertLessEqual(worker["polls"], metrics.get("worker_polls_total", worker="0"))
+        # As many nanoseconds as the buckets' bounds allow.
+        self.assertGreaterEqual(turns["total_ns"], sum(bound // 2 * count
+                                                       for bound, count in counts[:-1]))
+        self.assertLess(turns["total_ns"], sum(bound * count for bound, count in counts[:-1]))
+        wanted = [(2**i / 1e9, sum(count for _, count in counts[:i + 1]))
+                  for i in range(10, 31)] + [(float("inf"), n)]
+        self.assertEqual(metrics.buckets("worker_turn_seconds", worker="0"), wanted)
+        self.assertEqual(metrics.get("worker_turn_seconds_count", worker="0"), n)
+        self.assertEqual(metrics.get("worker_turn_seconds_sum", worker="0"),
+                         turns["total_ns"] / 1e9)
 
     def test_a_backend_that_comes_back_has_its_counts(self):
         self.start_with_traffic()

@@ -15,7 +15,8 @@ static const char base[] =
 	"  flow_timeout: {tcp_syn: 11s, tcp: 12s, tcp_closing: 13s, udp: 14s}\n"
 	"  ports:\n"
 	"  - {name: p, device: d, addresses: [192.0.2.1/24], next_hop: 02:00:00:00:00:aa,\n"
-	"     mtu: 1400}\n"
+	"     mtu: 1400, answer_arp: true}\n"
+	"  answer_arp: false\n"
 	"control: {socket: /run/s, metrics: '127.0.0.1:1'}\n"
 	"services:\n"
 	"- {name: w, address: 198.51.100.0/28, protocol: any, port: any,\n"
@@ -49,6 +50,10 @@ static const struct {
 	{"a next hop", "00:aa", "00:ab", false},
 	{"no next hop", ", next_hop: 02:00:00:00:00:aa", "", false},
 	{"an mtu", "mtu: 1400", "mtu: 1401", false},
+	{"whether a port answers ARP", "answer_arp: true", "answer_arp: false", false},
+	{"a port that leaves it open", "1400, answer_arp: true", "1400", false},
+	{"whether other ports do", "  answer_arp: false", "  answer_arp: true", false},
+	{"what is so anyway", "  answer_arp: false\n", "", true},
 	{"the socket", "/run/s", "/run/t", false},
 	{"metrics", "127.0.0.1:1'", "127.0.0.1:2'", false},
 	{"metrics off", "'127.0.0.1:1'", "off", false},

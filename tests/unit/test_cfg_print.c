@@ -62,16 +62,19 @@ test_every_key_is_printed(void **state)
 		"  idle: adaptive\n"
 		"  flow_entries: 7\n"
 		"  flow_timeout: {tcp_syn: 1ms, tcp: 7d, tcp_closing: 90s, udp: 1m}\n"
+		"  answer_arp: true\n"
 		"  ports:\n"
 		"    - name: wan\n"
 		"      device: \"a,b=c\"\n"
 		"      addresses: [192.0.2.1/24, \"2001:db8::1/64\"]\n"
 		"      next_hop: \"02:00:00:00:00:fe\"\n"
 		"      mtu: 1280\n"
+		"      answer_arp: false\n"
 		"    - name: lan\n"
 		"      device: d1\n"
 		"      addresses: []\n"
 		"      mtu: 9000\n"
+		"      answer_arp: true\n"
 		"control:\n"
 		"  socket: \"/run/s\"\n"
 		"  metrics: off\n"
@@ -218,6 +221,7 @@ make_port(uint64_t *seed, size_t i, struct cfg_port *out)
 	out->addresses[1] = (struct lb_prefix){v6, 64};
 	out->addresses[2] = make_prefix(seed);
 	out->mtu = (uint16_t)(1280 + xrand_below(seed, 9216 - 1280 + 1));
+	out->answer_arp = xrand_below(seed, 2) == 0;
 	out->has_next_hop = xrand_below(seed, 2) == 0;
 	for (size_t j = 0; out->has_next_hop && j < 6; j++)
 		out->next_hop.bytes[j] = (uint8_t)xrand(seed);
@@ -234,6 +238,7 @@ make_model(uint64_t *seed, struct cfg_model *out)
 	out->dataplane.flow_entries = 1 + xrand_below(seed, 1u << 30);
 	out->dataplane.tcp_syn_ns = 1000000 + xrand(seed) % 604799999000000;
 	out->dataplane.udp_ns = 1000000ull * (1 + xrand_below(seed, 604800000));
+	out->dataplane.answer_arp = xrand_below(seed, 2) == 0;
 	assert_int_equal(cfg_model_set_text(&out->control_socket,
 				 pick(seed, odd_texts,
 					 sizeof(odd_texts) / sizeof(odd_texts[0]))),

@@ -735,6 +735,11 @@ static const struct {
 		"f:1:21: kernel: expected tap or none, found the value 'yes'\n"},
 	{"an unknown idle", BYTES("dataplane: {idle: sleep}\n"),
 		"f:1:19: idle: expected poll or adaptive, found the value 'sleep'\n"},
+	{"another word for true", BYTES("dataplane: {answer_arp: yes}\n"),
+		"f:1:25: answer_arp: expected false or true, found the value 'yes'\n"},
+	{"a port that answers nothing",
+		BYTES("dataplane: {ports: [{name: p, device: d, answer_arp: }]}\n"),
+		"f:1:54: answer_arp: expected false or true, found nothing\n"},
 	{"metrics without a port", BYTES("control: {metrics: 127.0.0.1}\n"),
 		"f:1:20: metrics: expected off or ADDRESS:PORT such as 127.0.0.1:9464 or "
 		"\"[::1]:9464\", found the value '127.0.0.1'\n"},
@@ -1109,6 +1114,8 @@ test_every_key_is_read(void **state)
 		"  ports:\n"
 		"  - {name: wan, device: 'net_null0', addresses: [192.0.2.1/24, '::2/0'],\n"
 		"     next_hop: 02:00:00:00:00:fe, mtu: 1280}\n"
+		"  - {name: lan, device: d, answer_arp: false}\n"
+		"  answer_arp: true\n"
 		"services:\n"
 		"- {name: \"w\", address: '2001:db8::/64', protocol: udp, port: \"443\",\n"
 		"   table: {algorithm: ring, size: 4096}, affinity: source-ip-port,\n"
@@ -1134,7 +1141,10 @@ test_every_key_is_read(void **state)
 	assert_int_equal(model.dataplane.tcp_ns, 604800 * 1000000000ull);
 	assert_int_equal(model.dataplane.tcp_closing_ns, 1000000);
 	assert_int_equal(model.dataplane.udp_ns, 30000000000);
-	assert_int_equal(model.dataplane.n_ports, 1);
+	assert_true(model.dataplane.answer_arp);
+	assert_int_equal(model.dataplane.n_ports, 2);
+	assert_true(model.dataplane.ports[0].answer_arp);
+	assert_false(model.dataplane.ports[1].answer_arp);
 	assert_string_equal(model.dataplane.ports[0].device, "net_null0");
 	assert_int_equal(model.dataplane.ports[0].n_addresses, 2);
 	assert_int_equal(model.dataplane.ports[0].addresses[0].n_bits, 120);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -501,6 +502,113 @@ test_destroy_frees_what_is_left(void **state)
 	ctl_loop_destroy(NULL);
 }
 
+/* What callbacks and guests write, and may only write one at a time. */
+struct shared {
+	uint64_t first;
+	uint64_t second;
+	unsigned int n_calls;
+	unsigned int n_torn;
+	unsigned int n_visits; /* of each guest */
+	unsigned int n_guests; /* that have not made theirs; with none left the loop stops */
+};
+
+static void
+write_both(struct shared *shared)
+{
+	shared->n_torn += shared->first != shared->second;
+	shared->first++;
+	(void)sched_yield();
+	shared->second++;
+}
+
+static void
+on_turn(void *context)
+{
+	struct shared *shared = context;
+
+	shared->n_calls++;
+	write_both(shared);
+	if (shared->n_guests == 0)
+		ctl_loop_stop(loop);
+}
+
+/* It comes when the loop may not run yet. */
+static void *
+visit(void *context)
+{
+	struct shared *shared = context;
+
+	for (unsigned int i = 0; i < shared->n_visits;) {
+		if (ctl_loop_enter(loop) != 0) {
+			(void)sched_yield();
+			continue;
+		}
+		write_both(shared);
+		i++;
+		shared->n_guests -= i == shared->n_visits;
+		ctl_loop_leave(loop);
+	}
+	return NULL;
+}
+
+/* A timer that is always due never waits, and guests always wait: neither may starve. */
+static void
+test_guests_and_callbacks_take_turns(void **state)
+{
+	enum { N_GUESTS = 4, N_VISITS = 500 };
+	struct shared shared = {.n_visits = N_VISITS, .n_guests = N_GUESTS};
+	pthread_t guests[N_GUESTS];
+
+	(void)state;
+	assert_int_equal(ctl_loop_add_timer(loop, 0, 1, on_turn, &shared, NULL), 0);
+	for (size_t i = 0; i < N_GUESTS; i++)
+		assert_int_equal(pthread_create(&guests[i], NULL, visit, &shared), 0);
+	assert_int_equal(ctl_loop_run(loop), 0);
+	for (size_t i = 0; i < N_GUESTS; i++)
+		assert_int_equal(pthread_join(guests[i], NULL), 0);
+	assert_int_equal(shared.n_torn, 0);
+	assert_int_equal(shared.first, shared.n_calls + N_GUESTS * N_VISITS);
+	assert_int_equal(shared.second, shared.first);
+}
+
+static void
+test_nobody_enters_a_loop_that_does_not_run(void **state)
+{
+	(void)state;
+	assert_int_equal(ctl_loop_enter(loop), -EAGAIN);
+	run_for(1);
+	assert_int_equal(ctl_loop_enter(loop), -EAGAIN);
+	assert_int_equal(ctl_loop_enter(loop), -EAGAIN);
+	run_for(1);
+}
+
+/* A file that is always ready: the loop never sleeps, and is back at once. */
+static void
+on_ready(void *context, uint32_t events)
+{
+	(void)events;
+	on_turn(context);
+}
+
+static void
+test_a_loop_that_never_sleeps_lets_a_guest_in(void **state)
+{
+	struct shared shared = {.n_visits = 1000, .n_guests = 1};
+	pthread_t guest;
+	int fds[2];
+
+	(void)state;
+	open_full_pipe(fds);
+	assert_int_equal(ctl_loop_add_fd(loop, fds[0], EPOLLIN, on_ready, &shared), 0);
+	assert_int_equal(pthread_create(&guest, NULL, visit, &shared), 0);
+	assert_int_equal(ctl_loop_run(loop), 0);
+	assert_int_equal(pthread_join(guest, NULL), 0);
+	assert_int_equal(shared.n_torn, 0);
+	assert_int_equal(shared.first, shared.n_calls + 1000);
+	ctl_loop_remove_fd(loop, fds[0]);
+	close_pipe(fds);
+}
+
 #define LOOP_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int
@@ -524,6 +632,9 @@ main(void)
 		LOOP_TEST(test_a_timer_that_is_always_due_leaves_files_a_turn),
 		LOOP_TEST(test_signals_come_as_calls),
 		LOOP_TEST(test_no_signal_is_blocked_where_one_is_none),
+		LOOP_TEST(test_guests_and_callbacks_take_turns),
+		LOOP_TEST(test_nobody_enters_a_loop_that_does_not_run),
+		LOOP_TEST(test_a_loop_that_never_sleeps_lets_a_guest_in),
 		LOOP_TEST(test_destroy_frees_what_is_left),
 	};
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "expect.h"
 #include "lb_compiler.h"
@@ -799,6 +800,130 @@ test_nearly_all_flows_find_room(void **state)
 	}
 }
 
+static void
+test_a_found_entry_says_what_it_knows(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	const uint64_t tick = tick_ns(900 * S);
+	uint64_t seed = 4;
+	const struct lb_flow_hash hash = random_hash(&seed);
+	const uint32_t ref = lb_flow_insert(table, &hash, 77, LB_FLOW_SYN, 5, 100 * tick);
+	static const struct {
+		const char *sentence;
+		enum lb_flow_event event;
+		bool is_confirmed;
+	} rows[] = {
+		{"a SYN again", LB_FLOW_SYN, false},
+		{"a segment", LB_FLOW_SEGMENT, true},
+		{"the end", LB_FLOW_CLOSE, true},
+	};
+	struct lb_flow_info info;
+
+	(void)state;
+	lb_flow_read(table, ref, 100 * tick, &info);
+	assert_int_equal(info.backend, 77);
+	assert_false(info.is_confirmed);
+	assert_int_equal(info.idle_ns, 0);
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const uint64_t now_ns = (200 + i) * tick;
+
+		lb_flow_touch(table, ref, rows[i].event, now_ns);
+		lb_flow_read(table, ref, now_ns + 3 * tick, &info);
+		EXPECT(info.is_confirmed == rows[i].is_confirmed, "%s", rows[i].sentence);
+		EXPECT(info.idle_ns == 3 * tick, "%s: idle", rows[i].sentence);
+		EXPECT(info.backend == 77, "%s: backend %u", rows[i].sentence, info.backend);
+	}
+	free(table);
+}
+
+#define N_TALLIED 50u
+
+/* All of them, by so many buckets a call; one backend more than is asked for is there. */
+static void
+tally(const struct lb_flow_table *table, uint32_t n_buckets, uint64_t now_ns, uint32_t *counts)
+{
+	uint32_t n_calls = 1;
+	uint32_t bucket = 0;
+
+	memset(counts, 0, N_TALLIED * sizeof(*counts));
+	while (lb_flow_tally(table, &bucket, n_buckets, now_ns, counts, N_TALLIED))
+		n_calls++;
+	assert_int_equal(bucket, N_ENTRIES / N_WAYS);
+	assert_int_equal(n_calls, (N_ENTRIES / N_WAYS + n_buckets - 1) / n_buckets);
+}
+
+static void
+test_tallies_are_those_of_a_model(void **state)
+{
+	static const uint32_t steps[] = {1, 512, 1000, N_ENTRIES};
+	struct lb_flow_table *table = new_table(&usual, 0);
+	uint32_t of_udp[N_TALLIED] = {0};
+	uint32_t of_all[N_TALLIED] = {0};
+	uint32_t *counts = calloc(N_TALLIED, sizeof(*counts));
+	uint64_t seed = 5;
+
+	(void)state;
+	assert_non_null(counts);
+	for (uint32_t i = 0; i < 10000; i++) {
+		const struct lb_flow_hash hash = random_hash(&seed);
+		const uint32_t backend = (uint32_t)xrand(&seed) % (N_TALLIED + 1);
+		const bool is_udp = xrand(&seed) % 3 == 0;
+
+		assert_int_not_equal(lb_flow_insert(table, &hash, backend,
+					     is_udp ? LB_FLOW_DATAGRAM : LB_FLOW_SYN, 0, 0),
+			LB_FLOW_NONE);
+		if (backend == N_TALLIED)
+			continue;
+		of_all[backend]++;
+		of_udp[backend] += is_udp;
+	}
+	for (size_t i = 0; i < LB_N_ELEMENTS(steps); i++) {
+		tally(table, steps[i], 10 * S, counts);
+		assert_memory_equal(counts, of_all, sizeof(of_all));
+		/* SYNs are over, though nobody has swept them yet. */
+		tally(table, steps[i], 20 * S, counts);
+		assert_memory_equal(counts, of_udp, sizeof(of_udp));
+	}
+	lb_flow_table_expire(table, 20 * S);
+	tally(table, 512, 20 * S, counts);
+	assert_memory_equal(counts, of_udp, sizeof(of_udp));
+	memset(of_udp, 0, sizeof(of_udp));
+	tally(table, 512, 61 * S, counts);
+	assert_memory_equal(counts, of_udp, sizeof(of_udp));
+	free(counts);
+	free(table);
+}
+
+static void
+test_flows_in_their_second_bucket_are_tallied_once(void **state)
+{
+	struct lb_flow_hash hashes[3 * N_WAYS];
+	struct lb_flow_table *table = new_table(&usual, 0);
+	uint32_t *counts = calloc(N_TALLIED, sizeof(*counts));
+	uint32_t n_second = 0;
+	uint32_t first = 0;
+
+	(void)state;
+	assert_non_null(counts);
+	fill_same_bucket(hashes, LB_N_ELEMENTS(hashes));
+	for (size_t i = 0; i < LB_N_ELEMENTS(hashes); i++) {
+		const uint32_t ref =
+			lb_flow_insert(table, &hashes[i], (uint32_t)i, LB_FLOW_DATAGRAM, 0, 0);
+
+		assert_int_not_equal(ref, LB_FLOW_NONE);
+		lb_flow_touch(table, ref, LB_FLOW_DATAGRAM, 0);
+		first = i == 0 ? ref / N_WAYS : first;
+		n_second += ref / N_WAYS != first;
+	}
+	EXPECT(n_second == 2 * N_WAYS, "%u in a second bucket", n_second);
+	tally(table, 512, 0, counts);
+	for (uint32_t i = 0; i < N_TALLIED; i++)
+		EXPECT(counts[i] == (i < LB_N_ELEMENTS(hashes)), "flow %u: %u times", i,
+			counts[i]);
+	free(counts);
+	free(table);
+}
+
 int
 main(void)
 {
@@ -824,6 +949,9 @@ main(void)
 		cmocka_unit_test(test_a_flood_evicts_itself_alone),
 		cmocka_unit_test(test_random_keys_are_not_taken_for_others),
 		cmocka_unit_test(test_nearly_all_flows_find_room),
+		cmocka_unit_test(test_a_found_entry_says_what_it_knows),
+		cmocka_unit_test(test_tallies_are_those_of_a_model),
+		cmocka_unit_test(test_flows_in_their_second_bucket_are_tallied_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,9 @@ static const struct {
 		"bad_total_length, bad_checksum, ttl_expired, unknown_extension_header, "
 		"fragment_unmatched, no_backend, no_next_hop, too_big, unsupported_l4, "
 		"vlan_depth, "
-		"no_service, tx_full, no_memory, snaplen or handoff_full, found the value "
+		"no_service, tx_full, no_memory, snaplen, handoff_full, port_down or "
+		"kernel_down, "
+		"found the value "
 		"'trunkated'; did "
 		"you "
 		"mean truncated?\n"},

@@ -233,7 +233,7 @@ test_json_has_the_names_of_the_interface_in_order(void **state)
 		"\"unknown_extension_header\":0,\"fragment_unmatched\":0,\"no_backend\":0,"
 		"\"no_next_hop\":0,\"too_big\":0,\"unsupported_l4\":0,\"vlan_depth\":0,"
 		"\"no_service\":0,\"tx_full\":0,\"no_memory\":0,\"snaplen\":1,"
-		"\"handoff_full\":0},"
+		"\"handoff_full\":0,\"port_down\":0,\"kernel_down\":0},"
 		"\"services\":[{\"name\":\"web\",\"packets\":2000,\"bytes\":93000,\"flows\":30,"
 		"\"table\":{\"algorithm\":\"maglev\",\"size\":65537},\"backends\":["
 		"{\"name\":\"web-1\",\"packets\":1500,\"bytes\":90000,\"flows\":20,"

@@ -32,6 +32,8 @@ static const struct {
 	{LB_DROP_NO_MEMORY, "drop", "no_memory"},
 	{LB_DROP_SNAPLEN, "drop", "snaplen"},
 	{LB_DROP_HANDOFF_FULL, "drop", "handoff_full"},
+	{LB_DROP_PORT_DOWN, "drop", "port_down"},
+	{LB_DROP_KERNEL_DOWN, "drop", "kernel_down"},
 };
 
 static void

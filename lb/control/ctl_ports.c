@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_ports.h"
+
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+const char *const ctl_port_link_words[] = {
+	[CTL_PORT_UP] = "up",
+	[CTL_PORT_DOWN] = "down",
+	[CTL_PORT_GONE] = "gone",
+};
+
+static void
+say(const struct ctl_ports *ports, size_t port, const struct ctl_port_side *side)
+{
+	const char *kind = side == &ports->ports[port].twin ? "twin" : "interface";
+	const char *what = "is up again";
+
+	if (side->link == CTL_PORT_GONE)
+		what = side->is_back ? "is there again, but it is another one; restart shuntd "
+				       "to use it"
+				     : "is gone; when there is one again, restart shuntd";
+	else if (side->link == CTL_PORT_DOWN)
+		what = "is down";
+	(void)fprintf(stderr, "shuntd: port '%s': its %s %s %s\n",
+		ports->model->dataplane.ports[port].name, kind, side->name, what);
+}
+
+static void
+tell_plane(const struct ctl_ports *ports, size_t port)
+{
+	dp_port_set_down(ports->dp, port, ports->ports[port].device.link != CTL_PORT_UP,
+		ports->ports[port].twin.link != CTL_PORT_UP);
+}
+
+static void
+set_link(struct ctl_ports *ports, size_t port, struct ctl_port_side *side,
+	enum ctl_port_link link)
+{
+	if (side->link == link)
+		return;
+	side->link = link;
+	tell_plane(ports, port);
+	say(ports, port, side);
+}
+
+static void
+take_link(struct ctl_ports *ports, size_t port, struct ctl_port_side *side,
+	const struct ctl_link *link)
+{
+	if (side->if_index == 0)
+		return;
+	/* For good: another interface may get its number. */
+	if (side->link == CTL_PORT_GONE) {
+		const bool is_back = link->is_there && strcmp(link->name, side->name) == 0;
+
+		if (!is_back || side->is_back)
+			return;
+		side->is_back = true;
+		say(ports, port, side);
+		return;
+	}
+	if (link->if_index != side->if_index)
+		return;
+	if (!link->is_there)
+		set_link(ports, port, side, CTL_PORT_GONE);
+	else
+		set_link(ports, port, side, link->is_up ? CTL_PORT_UP : CTL_PORT_DOWN);
+}
+
+/* As the kernel has it now; where it cannot be asked, what was known stays. */
+static void
+look(struct ctl_ports *ports, size_t port, struct ctl_port_side *side)
+{
+	struct ctl_link link = {.if_index = side->if_index};
+	int rc;
+
+	if (side->if_index == 0)
+		return;
+	rc = ctl_netlink_read_link(ports->netlink, side->if_index, &link);
+	if (rc == 0 || rc == -ENODEV)
+		take_link(ports, port, side, &link);
+}
+
+static void
+on_link(void *context, const struct ctl_link *link)
+{
+	struct ctl_ports *ports = context;
+
+	for (size_t i = 0; i < ports->n; i++) {
+		if (link == NULL) {
+			look(ports, i, &ports->ports[i].device);
+			look(ports, i, &ports->ports[i].twin);
+		} else {
+			take_link(ports, i, &ports->ports[i].device, link);
+			take_link(ports, i, &ports->ports[i].twin, link);
+		}
+	}
+}
+
+static void
+find_side(struct ctl_port_side *side, const char *name)
+{
+	if (name == NULL)
+		return;
+	side->if_index = (int)if_nametoindex(name);
+	(void)snprintf(side->name, sizeof(side->name), "%.15s", name);
+}
+
+void
+ctl_ports_open(struct ctl_ports *ports, const struct cfg_model *model, struct dp *dp,
+	struct ctl_netlink *netlink)
+{
+	ports->model = model;
+	ports->dp = dp;
+	ports->netlink = netlink;
+	ports->n = model->dataplane.n_ports;
+	for (size_t i = 0; i < ports->n; i++) {
+		struct dp_port_info info;
+
+		dp_port_read(dp, i, &info);
+		find_side(&ports->ports[i].device, info.device_if);
+		find_side(&ports->ports[i].twin, info.has_twin ? info.kernel_if : NULL);
+	}
+	ctl_netlink_watch_links(netlink, on_link, ports);
+	/* After that, so that no change falls between the two. */
+	on_link(ports, NULL);
+}
+
+/* Of a kernel's interface; 0: it does not say. */
+static uint32_t
+read_speed(const char *name)
+{
+	struct ethtool_cmd command = {.cmd = ETHTOOL_GSET};
+	struct ifreq request = {.ifr_data = (void *)&command};
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint32_t speed = 0;
+
+	if (fd < 0)
+		return 0;
+	(void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	if (ioctl(fd, SIOCETHTOOL, &request) == 0)
+		speed = ethtool_cmd_speed(&command);
+	(void)close(fd);
+	return speed == (uint32_t)SPEED_UNKNOWN ? 0 : speed;
+}
+
+void
+ctl_ports_read(const struct ctl_ports *ports, size_t port, struct ctl_port_state *out)
+{
+	const struct ctl_port_side *device = &ports->ports[port].device;
+	const struct ctl_port_side *twin = &ports->ports[port].twin;
+
+	*out = (struct ctl_port_state){.link = device->link,
+		.has_twin = twin->if_index != 0,
+		.twin = twin->link};
+	if (device->if_index == 0) {
+		struct dp_port_link link;
+
+		dp_port_read_link(ports->dp, port, &link);
+		out->link = link.is_up ? CTL_PORT_UP : CTL_PORT_DOWN;
+		out->speed_mbps = link.speed_mbps;
+	} else if (device->link == CTL_PORT_UP) {
+		out->speed_mbps = read_speed(device->name);
+	}
+}

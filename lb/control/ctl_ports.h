@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_PORTS_H
+#define CTL_PORTS_H
+
+/**
+ * @file
+ * The links of the ports: the kernel's interface that a port's device is, and its twin. They
+ * are followed; the data plane is told which are down, so that it counts what is lost there,
+ * and the log which are gone.
+ *
+ * Not thread-safe: the control thread's.
+ */
+
+#include "cfg_model.h"
+#include "ctl_netlink.h"
+#include "dp.h"
+
+enum ctl_port_link {
+	CTL_PORT_UP,
+	CTL_PORT_DOWN, /**< by its administrator, or without a carrier */
+	CTL_PORT_GONE, /**< for good, as far as this process is concerned */
+};
+
+/** "up", "down", "gone". */
+extern const char *const ctl_port_link_words[];
+
+/** An interface of a port. */
+struct ctl_port_side {
+	int if_index; /**< 0: there is none */
+	char name[16];
+	enum ctl_port_link link;
+	bool is_back; /**< gone, and another one has its name */
+};
+
+struct ctl_ports {
+	const struct cfg_model *model;
+	struct dp *dp;
+	struct ctl_netlink *netlink;
+	size_t n;
+	struct {
+		struct ctl_port_side device;
+		struct ctl_port_side twin;
+	} ports[DP_PORTS_MAX];
+};
+
+/** What is to be told of a port's link. */
+struct ctl_port_state {
+	enum ctl_port_link link;
+	bool has_twin;
+	enum ctl_port_link twin; /**< where has_twin */
+	uint32_t speed_mbps;     /**< 0: nobody knows */
+};
+
+/**
+ * Follow the links of the plane's ports, whose twins are set up.
+ *
+ * @param ports  Zero, and good until netlink is closed.
+ * @param model  Has the ports' names; may change, but for these.
+ */
+void ctl_ports_open(struct ctl_ports *ports, const struct cfg_model *model, struct dp *dp,
+	struct ctl_netlink *netlink);
+
+void ctl_ports_read(const struct ctl_ports *ports, size_t port, struct ctl_port_state *out);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dp_port_fit.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* Ethernet's header and FCS: what the EAL takes for a frame's share where a driver says no
+ * largest MTU. */
+#define FRAME_OVERHEAD 18u
+
+/*
+ * An XDP socket's buffer is a page, and has to hold DPDK's heads of an object and of a packet,
+ * both headrooms, tags and FCS, in a number of cache lines that is odd. Its driver counts less.
+ */
+#define XDP_MTU_MAX 3424u
+
+bool
+dp_port_is_pci(const char *device)
+{
+	/* A vdev begins with its driver's name, a PCI address with a digit or has a colon. */
+	return strncmp(device, "net_", 4) != 0 && strncmp(device, "eth_", 4) != 0 &&
+	       strchr(device, ':') != NULL;
+}
+
+void
+dp_port_find_argument(const char *device, const char *key, char *out, size_t n)
+{
+	const size_t n_key = strlen(key);
+
+	out[0] = '\0';
+	for (const char *at = strchr(device, ','); at != NULL; at = strchr(at, ',')) {
+		at++;
+		if (strncmp(at, key, n_key) != 0 || at[n_key] != '=')
+			continue;
+		at += n_key + 1;
+		(void)snprintf(out, n, "%.*s", (int)strcspn(at, ","), at);
+		return;
+	}
+}
+
+/* Without what may be left out of it: "pci:" and the first domain. */
+static const char *
+skip_domain(const char *device)
+{
+	if (strncasecmp(device, "pci:", 4) == 0)
+		device += 4;
+	return strncmp(device, "0000:", 5) == 0 ? device + 5 : device;
+}
+
+static bool
+is_same_name(const char *a, const char *b)
+{
+	const size_t n = strcspn(a, ",");
+
+	return n == strcspn(b, ",") && strncasecmp(a, b, n) == 0;
+}
+
+bool
+dp_port_is_same_device(const char *a, const char *b)
+{
+	char interfaces[2][64];
+	size_t n = strcspn(a, ",");
+
+	if (dp_port_is_pci(a) || dp_port_is_pci(b))
+		return is_same_name(skip_domain(a), skip_domain(b));
+	dp_port_find_argument(a, "iface", interfaces[0], sizeof(interfaces[0]));
+	dp_port_find_argument(b, "iface", interfaces[1], sizeof(interfaces[1]));
+	if (interfaces[0][0] != '\0' && strcmp(interfaces[0], interfaces[1]) == 0)
+		return true;
+	/* A name without a number is completed by the port's place. */
+	return is_same_name(a, b) && n > 0 && a[n - 1] >= '0' && a[n - 1] <= '9';
+}
+
+bool
+dp_port_wants_huge_pages(const char *extra)
+{
+	static const char *const options[] = {"--huge-dir", "--huge-unlink", "--socket-mem",
+		"--socket-limit", "--single-file-segments"};
+
+	while (extra != NULL && *extra != '\0') {
+		const size_t n = strcspn(extra, " \t=");
+
+		for (size_t i = 0; i < LB_N_ELEMENTS(options); i++)
+			if (n == strlen(options[i]) && strncmp(extra, options[i], n) == 0)
+				return true;
+		extra += strcspn(extra, " \t");
+		extra += strspn(extra, " \t");
+	}
+	return false;
+}
+
+uint32_t
+dp_port_mtu_max(const struct rte_eth_dev_info *info)
+{
+	const bool has_both =
+		info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu;
+	const uint32_t overhead =
+		has_both ? info->max_rx_pktlen - info->max_mtu : FRAME_OVERHEAD;
+	uint32_t most = info->max_mtu;
+
+	if (info->max_rx_pktlen >= overhead)
+		most = RTE_MIN(info->max_rx_pktlen - overhead, most);
+	return strcmp(info->driver_name, "net_af_xdp") == 0 ? RTE_MIN(most, XDP_MTU_MAX) : most;
+}
+
+uint64_t
+dp_port_rss(const struct rte_eth_dev_info *info)
+{
+	const uint64_t ports = RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV4_UDP |
+			       RTE_ETH_RSS_NONFRAG_IPV6_TCP | RTE_ETH_RSS_NONFRAG_IPV6_UDP;
+	const uint64_t wanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
+
+	if ((info->flow_type_rss_offloads & ports) != ports)
+		return 0;
+	return info->flow_type_rss_offloads & wanted;
+}
+
+uint64_t
+dp_port_tx_offloads(const struct rte_eth_dev_info *info, size_t n_ports)
+{
+	/* It may free buffers in bulk: all of a queue are of one pool, and nobody else's. */
+	return n_ports == 1 ? info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE : 0;
+}
+
+bool
+dp_port_has_fixed_queues(const char *driver)
+{
+	return strcmp(driver, "net_af_packet") == 0 || strcmp(driver, "net_af_xdp") == 0;
+}

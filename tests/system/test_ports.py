@@ -1,0 +1,481 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""shuntd's ports: what they say at the start, and what becomes of them when devices go.
+
+    peer: a1 ---- a0 :balancer: b0 ---- b1 :peer
+
+Packets for two services come by a0. The backend of `near` is behind a0, by the kernel's route;
+that of `far` is behind b0, by the port's next_hop.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import lab
+from lab import run, wait_until
+
+NEAR, FAR = "198.51.100.1", "198.51.100.2"
+NOBODY = "198.51.100.9"  # no service
+OWN = "192.0.2.1"
+BACKEND = {NEAR: "192.0.2.2", FAR: "192.0.3.2"}
+PEER_MAC = {"a1": "02:00:00:00:0a:01", "b1": "02:00:00:00:0b:01"}
+N = 40
+METRICS = "127.0.0.1:9101"
+
+
+class Pair:
+    """The two namespaces; interfaces are made anew for each test."""
+
+    @staticmethod
+    def netns(name):
+        return f"shunt-ports-{os.getpid()}-{name}"
+
+    def ip(self, name, *args):
+        return run("ip", "-n", self.netns(name), *args)
+
+    def make(self):
+        for name in ("balancer", "peer"):
+            run("ip", "netns", "add", self.netns(name))
+            self.ip(name, "link", "set", "lo", "up")
+            run("ip", "netns", "exec", self.netns(name), "sh", "-c",
+                "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6")
+
+    def link(self, letter, mtu=1500):
+        there = f"{letter}1"
+        self.ip("balancer", "link", "add", f"{letter}0", "mtu", mtu, "type", "veth", "peer",
+                "name", there, "address", PEER_MAC[there], "mtu", mtu, "netns",
+                self.netns("peer"))
+        self.ip("balancer", "link", "set", f"{letter}0", "up")
+        self.ip("peer", "link", "set", there, "up")
+        run("ip", "netns", "exec", self.netns("peer"), "ethtool", "-K", there, "tx", "off")
+
+    def links(self):
+        for letter in "ab":
+            self.link(letter)
+
+    def route(self, interface):
+        """To the backend of near; the start of a packet socket's driver would undo it."""
+        self.ip("balancer", "address", "replace", f"{OWN}/24", "dev", interface)
+        self.ip("balancer", "neighbour", "replace", BACKEND[NEAR], "lladdr",
+                PEER_MAC["a1"], "dev", interface, "nud", "permanent")
+
+    def unlink(self):
+        for letter in "ab":
+            with contextlib.suppress(OSError):
+                self.ip("balancer", "link", "del", f"{letter}0")
+
+    def mac(self, interface):
+        shown = json.loads(self.ip("balancer", "-j", "link", "show", interface))
+        return bytes.fromhex(shown[0]["address"].replace(":", ""))
+
+    def socket(self, name, *kind):
+        """Of that namespace: a thread goes there for it."""
+        made = []
+
+        def enter():
+            with open(f"/run/netns/{self.netns(name)}", "rb") as there:
+                if lab.LIBC.setns(there.fileno(), lab.CLONE_NEWNET) == 0:
+                    made.append(socket.socket(*kind))
+
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+        return made[0]
+
+    def remove(self):
+        for name in ("balancer", "peer"):
+            subprocess.run(["ip", "netns", "delete", self.netns(name)], check=False,
+                           stderr=subprocess.DEVNULL)
+
+
+PAIR = Pair()
+
+
+def udp(to, source_port, size=64):
+    """An IPv4 packet of so many bytes."""
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, size, 0, 0, 64, 17, 0,
+                         socket.inet_aton("203.0.113.7"), socket.inet_aton(to))
+    total = sum(struct.unpack("!10H", header))
+    while total > 0xffff:
+        total = (total & 0xffff) + (total >> 16)
+    header = header[:10] + struct.pack("!H", total ^ 0xffff) + header[12:]
+    return header + struct.pack("!HHHH", source_port, 53, size - 20, 0) + bytes(size - 28)
+
+
+class PortCase(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-ports-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder.chmod(0o777)  # for whom it is started as
+        self.addCleanup(PAIR.unlink)
+        PAIR.links()
+        self.process = None
+        self.mac = PAIR.mac("a0")
+
+    def write(self, ports, workers=1, kernel="none"):
+        config = self.folder / "shunt.yaml"
+        ports = [{"addresses": [f"192.0.{2 + place}.1/24"], **port}
+                 for place, port in enumerate(ports)]
+        services = [{"name": name, "address": to, "protocol": "udp", "port": 53,
+                     "forward": "ipip", "table": {"algorithm": "maglev", "size": 13},
+                     "backends": [{"name": "one", "address": BACKEND[to]}]}
+                    for name, to in (("near", NEAR), ("far", FAR))]
+        config.write_text(json.dumps({
+            "dataplane": {"workers": workers, "kernel": kernel, "idle": "adaptive",
+                          "flow_entries": 4096, "ports": ports},
+            "control": {"socket": str(self.folder / "sock"), "metrics": METRICS},
+            "services": services}), encoding="utf-8")
+        return config
+
+    @staticmethod
+    def command(config, *args, prefix=()):
+        return ["ip", "netns", "exec", PAIR.netns("balancer"), *prefix, lab.SHUNTD,
+                "--config", str(config), *args]
+
+    def words(self):
+        return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
+
+    def start(self, ports, **keys):
+        if self.process is not None:
+            lab.stop(self.process, signal.SIGKILL)
+        config = self.write(ports, **keys)
+        suppressions = self.folder / "lsan"  # see lab.py
+        suppressions.write_text("leak:libxdp.so\n", encoding="ascii")
+        with open(self.folder / "log", "wb") as log:
+            self.process = subprocess.Popen(
+                self.command(config), stderr=log,
+                env={**os.environ, "LSAN_OPTIONS": f"suppressions={suppressions}"})
+        self.addCleanup(lab.stop, self.process, signal.SIGKILL)
+        wait_until(lambda: "shuntd: ready" in self.words() or self.process.poll() is not None,
+                   self.words)
+        self.assertIsNone(self.process.poll(), self.words())
+
+    def finish(self):
+        status = lab.stop(self.process)
+        self.assertEqual(status, 0, self.words())
+        self.assertNotIn("Sanitizer", self.words())
+
+    def ask(self, what):
+        return json.loads(run(lab.SHUNTCTL, "--socket", self.folder / "sock", "--json", what))
+
+    def port(self, name):
+        return next(port for port in self.ask("status")["ports"] if port["name"] == name)
+
+    def wait_for(self, name, **keys):
+        wait_until(lambda: keys.items() <= self.port(name).items(),
+                   lambda: f"{keys}: {self.port(name)}\n{self.words()}")
+
+    def counted(self):
+        stats = self.ask("stats")
+        return {"forwarded": stats["packets"]["forwarded"],
+                "to_kernel": stats["packets"]["to_kernel"], **stats["drops"]}
+
+    def send(self, to, n=N, size=64):
+        with PAIR.socket("peer", socket.AF_PACKET, socket.SOCK_RAW) as out:
+            out.bind(("a1", 0))
+            for i in range(n):
+                out.send(self.mac + bytes.fromhex("0200000000fe") + b"\x08\x00"
+                         + udp(to, 1024 + i, size))
+
+    def expect(self, to, size=64, n=N, **counts):
+        """What n packets to an address add to the counters, and nothing else."""
+        before = self.counted()
+        self.send(to, n, size)
+        last = {}
+
+        def is_so():
+            now = self.counted()
+            last.update({key: now[key] - before[key] for key in now
+                         if now[key] != before[key]})
+            return sum(last.values()) >= n
+
+        wait_until(is_so, lambda: f"{to}: {last}\n{self.words()}")
+        self.assertEqual(last, counts)
+
+    def listen(self, interface):
+        made = PAIR.socket("peer", socket.AF_PACKET, socket.SOCK_RAW,
+                           socket.htons(0x0800))
+        made.bind((interface, 0x0800))
+        made.settimeout(lab.TIMEOUT_S)
+        self.addCleanup(made.close)
+        return made
+
+
+class Loss(PortCase):
+    def begin(self, driver):
+        PAIR.unlink()
+        PAIR.links()
+        self.mac = PAIR.mac("a0")
+        self.start([{"name": "a", "device": "net_af_packet,iface=a0"},
+                    {"name": "b", "device": f"{driver},iface=b0",
+                     "next_hop": PEER_MAC["b1"]}])
+        PAIR.route("a0")
+        wait_until(lambda: self.ask("status")["unreached"] == 0,
+                   lambda: f"{self.ask('status')}\n{self.words()}")
+        self.expect(NEAR, forwarded=N)
+        self.expect(FAR, forwarded=N)
+
+    def read_up(self):
+        text = run("ip", "netns", "exec", PAIR.netns("balancer"), "curl", "--silent",
+                   "--noproxy", "*", f"http://{METRICS}/metrics")
+        return [line for line in text.splitlines() if line.startswith("shunt_port_up")]
+
+    def test_a_device_that_is_gone_is_no_end(self):
+        for driver in ("net_af_packet", "net_af_xdp"):
+            with self.subTest(driver):
+                self.begin(driver)
+                self.assertEqual(self.read_up(), ['shunt_port_up{port="a"} 1',
+                                                  'shunt_port_up{port="b"} 1'])
+                PAIR.ip("balancer", "link", "del", "b0")
+                self.wait_for("b", link="gone", speed_mbps=None)
+                before = self.words()
+                self.assertEqual(before.count("port 'b': its interface b0 is gone"), 1)
+                self.assertEqual(self.read_up(), ['shunt_port_up{port="a"} 1',
+                                                  'shunt_port_up{port="b"} 0'])
+                self.expect(FAR, port_down=N)
+                self.expect(NEAR, forwarded=N)
+                self.assertEqual(self.words(), before)
+                PAIR.link("b")
+                wait_until(lambda: "interface b0 is there again" in self.words(), self.words)
+                self.wait_for("b", link="gone")
+                self.expect(FAR, port_down=N)
+                self.assertEqual(self.words().count("is gone"), 1, self.words())
+                self.assertEqual(self.words().count("is there again"), 1, self.words())
+                self.finish()
+
+    def test_a_link_that_is_down_comes_up_again(self):
+        for driver in ("net_af_packet", "net_af_xdp"):
+            for where, interface in (("peer", "b1"), ("balancer", "b0")):
+                with self.subTest(driver=driver, where=where):
+                    self.begin(driver)
+                    PAIR.ip(where, "link", "set", interface, "down")
+                    self.wait_for("b", link="down")
+                    self.assertIn("port 'b': its interface b0 is down", self.words())
+                    self.expect(FAR, port_down=N)
+                    self.expect(NEAR, forwarded=N)
+                    PAIR.ip(where, "link", "set", interface, "up")
+                    self.wait_for("b", link="up")
+                    self.expect(FAR, forwarded=N)
+                    self.finish()
+
+    def test_one_that_is_down_at_the_start(self):
+        PAIR.ip("peer", "link", "set", "b1", "down")
+        self.start([{"name": "a", "device": "net_af_packet,iface=a0"},
+                    {"name": "b", "device": "net_af_packet,iface=b0",
+                     "next_hop": PEER_MAC["b1"]}])
+        self.assertEqual(self.port("b")["link"], "down")
+        self.expect(FAR, port_down=N)
+        self.finish()
+
+    def test_a_twin_that_is_gone_is_no_end(self):
+        self.start([{"name": "a", "device": "net_af_xdp,iface=a0",
+                     "next_hop": PEER_MAC["a1"]}], kernel="tap")
+        self.wait_for("a", link="up", kernel_link="up")
+        self.expect(FAR, forwarded=N)
+        self.expect(NOBODY, to_kernel=N)
+        PAIR.ip("balancer", "link", "set", "dev", "a", "down")
+        self.wait_for("a", link="up", kernel_link="down")
+        self.expect(NOBODY, kernel_down=N)
+        PAIR.ip("balancer", "link", "set", "dev", "a", "up")
+        self.wait_for("a", link="up", kernel_link="up")
+        self.expect(NOBODY, to_kernel=N)
+        PAIR.ip("balancer", "link", "del", "dev", "a")
+        self.wait_for("a", link="up", kernel_link="gone")
+        before = self.words()
+        self.assertEqual(before.count("port 'a': its twin a is gone"), 1)
+        self.expect(NOBODY, kernel_down=N)
+        self.expect(FAR, forwarded=N)
+        self.assertEqual(self.words(), before)
+        self.finish()
+
+
+class Devices(PortCase):
+    def test_what_the_kernel_sends_is_not_received(self):
+        """Not even to the service's own address, by the interface that the port is."""
+        self.start([{"name": "a", "device": "net_af_packet,iface=a0"}])
+        PAIR.route("a0")
+        wait_until(lambda: self.ask("status")["unreached"] == 1, self.words)
+        PAIR.ip("balancer", "route", "add", NEAR, "via", BACKEND[NEAR], "dev", "a0")
+        heard = self.listen("a1")
+        before = self.ask("stats")["packets"]["received"]
+        with PAIR.socket("balancer", socket.AF_INET, socket.SOCK_DGRAM) as out:
+            for _ in range(N):
+                out.sendto(b"of the kernel", (NEAR, 53))
+        self.expect(NEAR, forwarded=N)  # behind them in the queue
+        self.assertEqual(self.ask("stats")["packets"]["received"], before + N)
+        protocols = []
+        while len(protocols) < 2 * N:
+            frame, address = heard.recvfrom(2048)
+            if address[2] != socket.PACKET_OUTGOING:
+                protocols.append(frame[23])
+        self.assertEqual(sorted(protocols), [4] * N + [17] * N)
+        self.finish()
+
+    def test_workers_spread_what_the_device_does_not(self):
+        rows = [("one queue, two workers", "net_af_packet,iface=a0", 2, 1, "workers"),
+                ("two queues of a packet socket", "net_af_packet,iface=a0,qpairs=2", 2, 2,
+                 "workers"),
+                ("one worker has all flows", "net_af_packet,iface=a0", 1, 1, "device")]
+        for what, device, workers, queues, spread_by in rows:
+            with self.subTest(what):
+                self.start([{"name": "a", "device": device}], workers=workers)
+                PAIR.route("a0")
+                wait_until(lambda: self.ask("status")["unreached"] == 1, self.words)
+                port = self.port("a")
+                self.assertEqual((port["rx_queues"], port["spread_by"]), (queues, spread_by))
+                self.assertEqual("does not spread" in self.words(), queues > 1)
+                self.expect(NEAR, forwarded=N)
+                self.expect(NEAR, forwarded=N)
+                self.finish()
+
+    def test_a_large_mtu_is_one_in_deed(self):
+        PAIR.unlink()
+        PAIR.link("a", mtu=3424)
+        self.mac = PAIR.mac("a0")
+        self.start([{"name": "a", "device": "net_af_xdp,iface=a0", "mtu": 3424,
+                     "next_hop": PEER_MAC["a1"]}], kernel="tap")
+        self.assertIn("its twin takes an MTU of at most 1504", self.words())
+        shown = json.loads(PAIR.ip("balancer", "-j", "link", "show", "dev", "a"))
+        self.assertEqual(shown[0]["mtu"], 1504)
+        heard = self.listen("a1")
+        self.expect(FAR, size=3404, forwarded=N)
+        frame, address = heard.recvfrom(4096)
+        while address[2] == socket.PACKET_OUTGOING:
+            frame, address = heard.recvfrom(4096)
+        self.assertEqual(len(frame), 14 + 20 + 3404)
+        self.expect(FAR, size=3405, too_big=N)
+        self.expect(NOBODY, size=1504, to_kernel=N)
+        self.expect(NOBODY, size=2500, too_big=N)
+        self.expect(NOBODY, to_kernel=N)
+        self.finish()
+
+    def test_status_tells_of_links(self):
+        self.start([{"name": "a", "device": "net_af_packet,iface=a0"},
+                    {"name": "c", "device": "net_null0"}])
+        self.assertEqual(self.port("a")["link"], "up")
+        self.assertEqual(self.port("a")["speed_mbps"], 10000)  # as the kernel says of a veth
+        self.assertIsNone(self.port("a")["kernel_link"])
+        self.assertEqual(self.port("c")["link"], "up")
+        self.assertIsNone(self.port("c")["speed_mbps"])
+        text = run(lab.SHUNTCTL, "--socket", self.folder / "sock", "status")
+        self.assertIn("LINK", text)
+        self.finish()
+
+
+def as_nobody(*more):
+    return ("setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all", *more)
+
+
+# What, the ports, other keys of the plane, --eal, what it is started by, what it says.
+A = {"name": "wan", "device": "net_af_packet,iface=a0"}
+NULL = {"name": "wan", "device": "net_null0"}
+START_ROWS = [
+    ("no such interface", [{**A, "device": "net_af_packet,iface=nosuch"}], {}, None, (),
+     "port 'wan': there is no interface 'nosuch'; 'ip link' lists those there are"),
+    ("no such driver", [{**NULL, "device": "net_nosuch"}], {}, None, (),
+     "a port's device is a PCI address or begins with the name of a driver"),
+    ("no such PCI device", [{**NULL, "device": "0000:fe:1f.7"}], {}, None, (),
+     "port 'wan': this machine has no PCI device at '0000:fe:1f.7'; 'lspci -D' lists"),
+    ("one device twice", [A, {"name": "lan", "device": "net_af_xdp,iface=a0"}], {}, None, (),
+     "port 'lan': device 'net_af_xdp,iface=a0' is that of port 'wan'"),
+    ("an MTU that the device does not take", [{**A, "mtu": 9000}], {}, None, (),
+     "port 'wan': device 'net_af_packet,iface=a0' takes an MTU of at most 1500, mtu: is 9000"),
+    ("an MTU that no XDP socket takes",
+     [{**A, "device": "net_af_xdp,iface=a0", "mtu": 3425}], {}, None, (),
+     "port 'wan': device 'net_af_xdp,iface=a0' takes an MTU of at most 3424, mtu: is 3425"),
+    ("the twin's name is taken", [{**NULL, "name": "b0"}], {"kernel": "tap"}, None, (),
+     "TAP device 'b0', cannot be made: there is an interface of that name"),
+    ("queues without workers", [{**A, "device": "net_af_packet,iface=a0,qpairs=2"}], {}, None,
+     (), "give it fewer, or set dataplane.workers: 2"),
+    ("more workers than DPDK knows", [NULL], {"workers": 128}, None, (),
+     "dataplane.workers: 128 are more than DPDK has lcores for; there may be 127"),
+    ("an argument that the EAL does not know", [NULL], {}, "--nosuch", (),
+     "DPDK does not start: "),
+    ("too little memory", [NULL], {"workers": 16}, None, ("prlimit", "--as=300000000"),
+     "memory"),
+    ("a packet socket without a privilege", [A], {}, None, as_nobody(),
+     "it takes root, or CAP_NET_RAW and CAP_NET_ADMIN"),
+    ("an XDP socket without a privilege", [{**A, "device": "net_af_xdp,iface=a0"}], {}, None,
+     as_nobody(), "it takes root, or CAP_NET_ADMIN and CAP_NET_RAW, and for XDP CAP_BPF"),
+    ("a twin without a privilege", [NULL], {"kernel": "tap"}, None, as_nobody(),
+     "this process may not: it takes root, or CAP_NET_ADMIN and access to /dev/net/tun"),
+]
+
+
+class Starts(PortCase):
+    def refuse(self, ports, keys, eal, prefix, says):
+        config = self.write(ports, **keys)
+        done = subprocess.run(
+            self.command(config, *(["--eal", eal] if eal else []), prefix=prefix),
+            check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            timeout=lab.TIMEOUT_S)
+        if "Sanitizer failed to allocate" in done.stderr:
+            self.skipTest("a sanitizer needs more memory than this row leaves")
+        self.assertEqual(done.returncode, lab.FAILED, done.stderr)
+        self.assertIn(says, done.stderr.splitlines()[-1])
+
+    def test_each_refusal_names_its_cure(self):
+        for what, ports, keys, eal, prefix, says in START_ROWS:
+            with self.subTest(what):
+                self.refuse(ports, keys, eal, prefix, says)
+
+    def test_a_tap_device_of_somebody_else_stays_his(self):
+        PAIR.ip("balancer", "tuntap", "add", "dev", "wan", "mode", "tap",
+                "multi_queue")
+        self.addCleanup(PAIR.ip, "balancer", "link", "del", "dev", "wan")
+        self.refuse([NULL], {"kernel": "tap"}, None, (),
+                    "TAP device 'wan', cannot be made: there is an interface of that name")
+
+    def test_huge_pages_that_are_not_there(self):
+        meminfo = pathlib.Path("/proc/meminfo").read_text(encoding="ascii")
+        free = [line.split()[1] for line in meminfo.splitlines()
+                if line.startswith("HugePages_Free:")]
+        if free != ["0"]:
+            self.skipTest("this machine has huge pages")
+        self.refuse([NULL], {}, "--socket-mem=64", (),
+                    "--eal asks for huge pages, and none are free")
+
+
+def why_not():
+    """Why this cannot be tested here; empty where it can."""
+    if os.geteuid() != 0:
+        return "not root: network namespaces and packet sockets take it"
+    for program, package in (("ip", "iproute2"), ("curl", "curl"), ("ethtool", "ethtool"),
+                             ("setpriv", "util-linux"), ("prlimit", "util-linux")):
+        if shutil.which(program, path=lab.PATH) is None:
+            return f"there is no {program} command (Debian: {package})"
+    try:
+        PAIR.make()
+    except OSError as error:
+        return f"no such network here: {error}"
+    return ""
+
+
+def main():
+    if not lab.SHUNTD or not lab.SHUNTCTL:
+        sys.exit("SHUNTD and SHUNTCTL must name the programs: build/tools/shuntd, say")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        why = why_not()
+        if why:
+            print(f"skipped: {why}")
+            sys.exit(77)
+        unittest.main()
+    finally:
+        PAIR.remove()
+
+
+if __name__ == "__main__":
+    main()

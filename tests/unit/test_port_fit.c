@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "dp_port_fit.h"
+#include "expect.h"
+
+#define ALL_PORTS                                                                              \
+	(RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV4_UDP |                         \
+		RTE_ETH_RSS_NONFRAG_IPV6_TCP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
+
+static void
+test_two_ports_may_not_have_one_device(void **state)
+{
+	static const struct {
+		const char *what;
+		const char *a;
+		const char *b;
+		bool is_same;
+	} rows[] = {
+		{"a PCI address", "0000:03:00.0", "0000:03:00.0", true},
+		{"its domain left out", "0000:03:00.0", "03:00.0", true},
+		{"its bus named", "pci:0000:03:00.0", "03:00.0", true},
+		{"in other letters", "0000:0A:00.0", "0000:0a:00.0", true},
+		{"with arguments", "0000:03:00.0,x=1", "0000:03:00.0", true},
+		{"another function", "0000:03:00.0", "0000:03:00.1", false},
+		{"another domain", "0001:03:00.0", "0000:03:00.0", false},
+		{"a PCI address and a vdev", "0000:03:00.0", "net_null", false},
+		{"an interface", "net_af_packet,iface=a0", "net_af_packet,iface=a0", true},
+		{"by two drivers", "net_af_packet,iface=a0", "net_af_xdp0,iface=a0", true},
+		{"with more arguments", "net_af_xdp,queue_count=2,iface=a0,x=1",
+			"net_af_xdp,iface=a0", true},
+		{"another interface", "net_af_packet,iface=a0", "net_af_packet,iface=a01",
+			false},
+		{"an argument that ends alike", "net_pcap,rx_iface=a0", "net_pcap,tx_iface=a0",
+			false},
+		{"a driver, for which the EAL gets two names", "net_null", "net_null", false},
+		{"a driver that ends in a letter", "net_ring,x=1", "net_ring", false},
+		{"a vdev's full name", "net_null0", "net_null0,size=64", true},
+		{"two names", "net_null0", "net_null1", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		EXPECT(dp_port_is_same_device(rows[i].a, rows[i].b) == rows[i].is_same, "%s",
+			rows[i].what);
+		EXPECT(dp_port_is_same_device(rows[i].b, rows[i].a) == rows[i].is_same,
+			"%s, the other way round", rows[i].what);
+	}
+}
+
+static void
+test_an_argument_is_found(void **state)
+{
+	static const struct {
+		const char *device;
+		const char *value;
+	} rows[] = {
+		{"net_af_packet", ""},
+		{"net_af_packet,iface=eth0", "eth0"},
+		{"net_af_packet,qpairs=2,iface=eth0,x=1", "eth0"},
+		{"net_af_packet,iface=", ""},
+		{"net_pcap,rx_iface=eth0", ""},
+		{"net_af_packet,iface=a-very-long-name", "a-very-"},
+	};
+	char value[8];
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		dp_port_find_argument(rows[i].device, "iface", value, sizeof(value));
+		EXPECT(strcmp(value, rows[i].value) == 0, "%s: '%s'", rows[i].device, value);
+	}
+}
+
+static void
+test_huge_pages_are_asked_for_by_name(void **state)
+{
+	static const struct {
+		const char *extra;
+		bool wants;
+	} rows[] = {
+		{NULL, false},
+		{"", false},
+		{"-m 64", false},
+		{"--socket-mem=64", true},
+		{"--socket-mem 64,64", true},
+		{"-m 64  --huge-dir /mnt", true},
+		{"--huge-unlink", true},
+		{"--huge-unlinked", false},
+		{"--no-huge", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++)
+		EXPECT(dp_port_wants_huge_pages(rows[i].extra) == rows[i].wants, "'%s'",
+			rows[i].extra != NULL ? rows[i].extra : "NULL");
+}
+
+/* Drivers as DPDK 22.11 has them. */
+static void
+test_the_largest_mtu_is_what_fits_a_frame(void **state)
+{
+	static const struct {
+		const char *driver;
+		uint32_t max_rx_pktlen;
+		uint16_t max_mtu;
+		uint32_t mtu;
+	} rows[] = {
+		{"net_af_packet", 1518, UINT16_MAX, 1500},
+		{"net_tap", 1522, UINT16_MAX, 1504},
+		{"net_null", UINT32_MAX, UINT16_MAX, UINT16_MAX},
+		{"net_af_xdp", 3560, 3542, 3424},
+		{"net_af_xdp", 2048, 2030, 2030},
+		{"net_ixgbe", 15872, 15854, 15854},
+		{"net_mlx5", 65536, UINT16_MAX, 65518},
+		{"says no frame", 0, 9000, 9000},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const struct rte_eth_dev_info info = {.driver_name = rows[i].driver,
+			.max_rx_pktlen = rows[i].max_rx_pktlen,
+			.max_mtu = rows[i].max_mtu};
+		const uint32_t mtu = dp_port_mtu_max(&info);
+
+		EXPECT(mtu == rows[i].mtu, "%s: %u", rows[i].driver, mtu);
+	}
+}
+
+static void
+test_less_than_all_ports_is_no_spreading(void **state)
+{
+	const uint64_t more = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_VXLAN;
+	struct rte_eth_dev_info info = {.flow_type_rss_offloads = ALL_PORTS | more};
+
+	(void)state;
+	assert_int_equal(dp_port_rss(&info), ALL_PORTS | RTE_ETH_RSS_IPV4);
+	for (unsigned int bit = 0; bit < 64; bit++) {
+		const uint64_t mask = UINT64_C(1) << bit;
+
+		if ((ALL_PORTS & mask) == 0)
+			continue;
+		info.flow_type_rss_offloads = (ALL_PORTS | more) & ~mask;
+		EXPECT(dp_port_rss(&info) == 0, "without bit %u", bit);
+	}
+	info.flow_type_rss_offloads = 0;
+	assert_int_equal(dp_port_rss(&info), 0);
+}
+
+static void
+test_buffers_are_freed_in_bulk_where_they_are_of_one_pool(void **state)
+{
+	const uint64_t fast_free = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	struct rte_eth_dev_info info = {
+		.tx_offload_capa = fast_free | RTE_ETH_TX_OFFLOAD_MULTI_SEGS};
+
+	(void)state;
+	assert_int_equal(dp_port_tx_offloads(&info, 1), fast_free);
+	assert_int_equal(dp_port_tx_offloads(&info, 2), 0);
+	info.tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	assert_int_equal(dp_port_tx_offloads(&info, 1), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_two_ports_may_not_have_one_device),
+		cmocka_unit_test(test_an_argument_is_found),
+		cmocka_unit_test(test_huge_pages_are_asked_for_by_name),
+		cmocka_unit_test(test_the_largest_mtu_is_what_fits_a_frame),
+		cmocka_unit_test(test_less_than_all_ports_is_no_spreading),
+		cmocka_unit_test(test_buffers_are_freed_in_bulk_where_they_are_of_one_pool),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
