@@ -119,6 +119,18 @@ print_service(const json_t *service)
 	}
 }
 
+/* Of the services whose slots can be compared. */
+static json_int_t
+count_moved(const json_t *services)
+{
+	json_int_t n = 0;
+
+	for (size_t i = 0; i < json_array_size(services); i++)
+		n += json_integer_value(
+			json_object_get(json_array_get(services, i), CTL_KEY_SLOTS_MOVED));
+	return n;
+}
+
 static int
 print_plan(const json_t *result)
 {
@@ -131,7 +143,8 @@ print_plan(const json_t *result)
 	for (size_t i = 0; i < json_array_size(services); i++)
 		print_service(json_array_get(services, i));
 	if (json_array_size(services) > 0) {
-		(void)fputs("moved in all", stdout);
+		(void)printf("in all: %" JSON_INTEGER_FORMAT " slots move",
+			count_moved(services));
 		print_flows(result);
 	}
 	if (json_is_string(json_object_get(result, CTL_KEY_OBSTACLE)))
