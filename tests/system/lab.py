@@ -9,7 +9,8 @@
 near and farm are bridges in the router's namespace. Requests go from the client through the
 router to the balancer and on to a backend, answers from the backend through the router
 straight to the client. The router has a second way into near, `side`, so that next hops can
-change. SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs.
+change. A test that wants it adds a second balancer to near. SHUNTD, SHUNTCTL and SHUNT_DECAP
+name the programs.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,7 @@ BACKENDS = [f"s{k}" for k in range(1, N_BACKENDS + 1)]
 CLIENT = {4: "203.0.113.7", 6: "2001:db8:113::7"}
 VIP = {4: "198.51.100.10", 6: "2001:db8:51::10"}
 OWN = {4: "192.0.2.1", 6: "2001:db8:2::1"}
+SECOND_OWN = {4: "192.0.2.2", 6: "2001:db8:2::2"}
 ROUTER = {4: "192.0.2.254", 6: "2001:db8:2::fe"}
 SIDE = {4: "192.0.2.253", 6: "2001:db8:2::fd"}
 SIDE_MAC = "02:00:00:00:00:fd"
@@ -53,9 +56,11 @@ MODES = ["ipip", "gre", "gue", "vxlan", "l2"]
 # One service a forward mode, at a port of its own; the first is also the one of one-mode tests.
 PORTS = {mode: 8001 + place for place, mode in enumerate(MODES)}
 VXLAN_PORT = 4789
-# Of a long download: seven seconds of it.
-LONG_BYTES = 2100000
+# Of downloads: seven seconds of it, or three.
+LONG_BYTES = {"/long": 2100000, "/longish": 900000}
 LONG_RATE = "300k"
+# Of the router's end of a balancer's or a backend's cable; what goes out there arrives.
+CABLE = {"balancer": "near-b", "second": "near-b2"}
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -85,7 +90,7 @@ def run(*command, **keys):
     return done.stdout
 
 
-def wait_until(is_true, what, timeout_s=TIMEOUT_S):
+def wait_until(is_true, what, timeout_s=TIMEOUT_S, pause_s=0.02):
     """Until is_true() is; what it gave. what: in words, or a function that finds them."""
     end = time.monotonic() + timeout_s
     while True:
@@ -94,7 +99,7 @@ def wait_until(is_true, what, timeout_s=TIMEOUT_S):
             return found
         if time.monotonic() > end:
             raise AssertionError(f"not in {timeout_s} s: {what() if callable(what) else what}")
-        time.sleep(0.02)
+        time.sleep(pause_s)
 
 
 def stop(process, number=signal.SIGTERM):
@@ -161,27 +166,54 @@ class Network:
     def make(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-lab-"))
         for name in self.names:
-            run("ip", "netns", "add", self.netns(name))
-            self.run(name, "sh", "-c", "cd /proc/sys/net && "
-                     "for k in all default; do echo 0 >ipv4/conf/$k/rp_filter; "
-                     "echo 0 >ipv6/conf/$k/accept_dad; echo 1 >ipv4/conf/$k/arp_ignore; "
-                     "echo 0 >ipv6/conf/$k/router_solicitations; done; "
-                     "echo 0 >ipv4/ip_forward; echo 0 >ipv6/conf/all/forwarding")
-            self.batch(name, "link set lo up")
+            self.make_namespace(name)
         self.make_router()
         self.make_client()
         self.batch("balancer", "link set wan0 up")
         for k, name in enumerate(BACKENDS, 1):
             self.make_backend(name, k)
 
+    def make_namespace(self, name):
+        run("ip", "netns", "add", self.netns(name))
+        self.run(name, "sh", "-c", "cd /proc/sys/net && "
+                 "for k in all default; do echo 0 >ipv4/conf/$k/rp_filter; "
+                 "echo 0 >ipv6/conf/$k/accept_dad; echo 1 >ipv4/conf/$k/arp_ignore; "
+                 "echo 0 >ipv6/conf/$k/router_solicitations; done; "
+                 "echo 0 >ipv4/ip_forward; echo 0 >ipv6/conf/all/forwarding")
+        self.batch(name, "link set lo up")
+
+    def add_second_balancer(self):
+        """For as long as the network is: a Daemon's place "second". The router spreads flows
+        by their ports, once it has two ways to a service."""
+        if "second" in self.names:
+            return
+        self.names.append("second")
+        self.make_namespace("second")
+        cable = CABLE["second"]
+        self.batch("router", f"link add {cable} type veth peer name wan0 netns "
+                   f"{self.netns('second')}", f"link set {cable} master near up")
+        self.batch("second", "link set wan0 up")
+        # By addresses, protocol and ports of each packet. Policy 1 says so too, but takes the
+        # sending socket's own hash where that is in this kernel: another after each timeout.
+        self.run("router", "sh", "-c", "cd /proc/sys/net && for k in ipv4 ipv6; do "
+                 "echo 0x37 >$k/fib_multipath_hash_fields && "
+                 "echo 3 >$k/fib_multipath_hash_policy || exit 1; done")
+
+    def serve_by(self, *gateways):
+        """The router's ways to the service addresses: one or several dicts by family."""
+        for family in FAMILIES:
+            hops = [word for one in gateways for word in ("nexthop", "via", one[family])]
+            self.ip("router", "route", "replace", VIP[family], *hops)
+
     def make_router(self):
         self.run("router", "sh", "-c", "cd /proc/sys/net && echo 1 >ipv4/ip_forward && "
                  "echo 1 >ipv6/conf/all/forwarding")
         links = [f"link add out type veth peer name eth0 netns {self.netns('client')}",
                  "link add near type bridge", "link add farm type bridge",
-                 f"link add near-b type veth peer name wan0 netns {self.netns('balancer')}",
+                 f"link add {CABLE['balancer']} type veth peer name wan0 "
+                 f"netns {self.netns('balancer')}",
                  f"link add side address {SIDE_MAC} type veth peer name near-side"]
-        members = [("near", "near-b"), ("near", "near-side")]
+        members = [("near", CABLE["balancer"]), ("near", "near-side")]
         for name in BACKENDS:
             for bridge, there in (("near", "near0"), ("farm", "eth0")):
                 links.append(f"link add {bridge}-{name} type veth peer name {there} "
@@ -231,10 +263,11 @@ class Network:
         self.decapsulate(name)
 
     def serve(self, name):
-        """nginx: its name at /, and megabytes of it at /long, which takes its time."""
+        """nginx: its name at /, and megabytes of it at /long*, which take their time."""
         folder = self.folder / name
         folder.mkdir()
-        (folder / "long").write_text(f"{name}\n" * (LONG_BYTES // 3), encoding="ascii")
+        for path, n_bytes in LONG_BYTES.items():
+            (folder / path[1:]).write_text(f"{name}\n" * (n_bytes // 3), encoding="ascii")
         listen = "".join(f"listen {port}; listen [::]:{port};" for port in PORTS.values())
         (folder / "nginx.conf").write_text(f"""
             daemon off; master_process off; user root; pid {folder}/pid;
@@ -250,6 +283,10 @@ class Network:
                     root {folder};
                     location / {{ return 200 "{name}\\n"; }}
                     location /long {{ limit_rate {LONG_RATE}; }}
+                    location /keep {{
+                        keepalive_timeout 600; keepalive_requests 1000000;
+                        return 200 "{name}\n";
+                    }}
                 }}
             }}
             """, encoding="ascii")
@@ -271,8 +308,10 @@ class Network:
 
     def spawn(self, name, *command, log=None):
         with open(log or os.devnull, "wb") as output:
-            self.processes.append(subprocess.Popen(self.command(name, *command),
-                                                   stdout=output, stderr=output))
+            process = subprocess.Popen(self.command(name, *command), stdout=output,
+                                       stderr=output)
+        self.processes.append(process)
+        return process
 
     def remove(self):
         for process in self.processes:
@@ -305,11 +344,13 @@ def service(family, mode, **keys):
 
 
 class Daemon:
-    """A shuntd in the balancer's namespace."""
+    """A shuntd in the balancer's namespace, or in the second one's."""
 
-    def __init__(self, driver, workers):
+    def __init__(self, driver, workers, place="balancer"):
         self.driver = driver
         self.workers = workers
+        self.place = place
+        self.own = OWN if place == "balancer" else SECOND_OWN
         # Where the kernel takes part: the twin, or the interface itself.
         self.interface = "wan" if driver == "net_af_xdp" else "wan0"
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-lab-"))
@@ -330,7 +371,7 @@ class Daemon:
                 "workers": self.workers, "kernel": "tap", "idle": "adaptive",
                 "flow_entries": 65536,
                 "ports": [{"name": "wan", "device": f"{self.driver},iface=wan0", "mtu": 1500,
-                           "addresses": [f"{OWN[family]}/{LENGTH[family]}"
+                           "addresses": [f"{self.own[family]}/{LENGTH[family]}"
                                          for family in FAMILIES]}],
                 **dataplane},
             "control": {"socket": str(self.socket), "metrics": "off"},
@@ -346,7 +387,7 @@ class Daemon:
             self.give_addresses("wan0")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                NETWORK.command("balancer", SHUNTD, "--config", self.config),
+                NETWORK.command(self.place, SHUNTD, "--config", self.config),
                 stderr=log, env=self.environment)
         wait_until(lambda: "shuntd: ready" in self.words() or self.process.poll() is not None,
                    self.words)
@@ -357,17 +398,16 @@ class Daemon:
             self.route(family, ROUTER[family], CLIENTS[family])
         self.wait_for_hops()
 
-    @staticmethod
-    def give_addresses(interface):
+    def give_addresses(self, interface):
         """A kernel with a copy of all packets must not tell clients that it has no route."""
         for family in FAMILIES:
-            NETWORK.ip("balancer", "address", "replace", f"{OWN[family]}/{LENGTH[family]}",
-                       "dev", interface)
-            NETWORK.ip("balancer", "route", "replace", "blackhole",
+            NETWORK.ip(self.place, "address", "replace",
+                       f"{self.own[family]}/{LENGTH[family]}", "dev", interface)
+            NETWORK.ip(self.place, "route", "replace", "blackhole",
                        f"{VIP[family]}/{HOST[family]}")
 
     def route(self, family, gateway, prefix=None):
-        NETWORK.ip("balancer", "route", "replace", prefix or FARM[family], "via", gateway,
+        NETWORK.ip(self.place, "route", "replace", prefix or FARM[family], "via", gateway,
                    "dev", self.interface)
 
     def wait_for_hops(self):
@@ -386,13 +426,18 @@ class Daemon:
     def json(self, *args):
         return json.loads(self.ctl("--json", *args))
 
+    def kill(self):
+        """As a power cut would: it says nothing to anybody, and tidies nothing up."""
+        process, self.process = self.process, None
+        stop(process, signal.SIGKILL)
+
     def stop(self):
         """In an orderly way, and then its addresses are gone too."""
         if self.process is None:
             return
         process, self.process = self.process, None
         status = stop(process)
-        NETWORK.ip("balancer", "address", "flush", "dev", "wan0", "scope", "global")
+        NETWORK.ip(self.place, "address", "flush", "dev", "wan0", "scope", "global")
         words = self.words()
         if status != 0 or "Sanitizer" in words or "runtime error" in words:
             raise AssertionError(f"shuntd ended with {status}:\n{words}")
@@ -404,11 +449,47 @@ class Daemon:
             shutil.rmtree(self.folder)
 
 
+class Capture:
+    """tcpdump at one end of a cable, in one direction."""
+
+    def __init__(self, folder, name, interface, direction):
+        self.file = folder / f"{name}-{interface}.pcap"
+        self.log = folder / f"{name}-{interface}.log"
+        self.process = NETWORK.spawn(
+            name, shutil.which("tcpdump", path=PATH), "-n", "-i", interface, "-Q", direction,
+            "-U", "--immediate-mode", "-B", "16384", "-Z", "root", "-w", self.file,
+            log=self.log)
+        wait_until(lambda: "listening on" in self.words(), self.words)
+
+    def words(self):
+        return self.log.read_text(encoding="utf-8")
+
+    def frames(self):
+        """Those written by now: each as bytes, an Ethernet header first."""
+        found = []
+        data = self.file.read_bytes() if self.file.exists() else b""
+        at = 24
+        while at + 16 <= len(data):
+            length, = struct.unpack_from("=I", data, at + 8)
+            if at + 16 + length > len(data):
+                break
+            found.append(data[at + 16:at + 16 + length])
+            at += 16 + length
+        return found
+
+    def stop(self):
+        """All frames; an error if the kernel had no room for some."""
+        stop(self.process, signal.SIGINT)
+        if "\n0 packets dropped by kernel" not in self.words():
+            raise AssertionError(self.words())
+        return self.frames()
+
+
 class LabCase(unittest.TestCase):
     maxDiff = 4000
 
-    def start(self, driver, workers, *services):
-        daemon = Daemon(driver, workers)
+    def start(self, driver, workers, *services, place="balancer"):
+        daemon = Daemon(driver, workers, place)
         self.addCleanup(daemon.remove)
         daemon.write(*services)
         daemon.start()
@@ -425,14 +506,14 @@ class LabCase(unittest.TestCase):
         return found
 
 
-def why_not():
+def why_not(needs):
     """Why this cannot be tested here; empty where it can."""
     if os.geteuid() != 0:
         return "not root: network namespaces, packet sockets and BPF take it"
     if not SHUNT_DECAP:
         return "shunt-decap is not built here"
     for program, package in (("ip", "iproute2"), ("nginx", "nginx-light"), ("curl", "curl"),
-                             ("ping", "iputils-ping"), ("ethtool", "ethtool")):
+                             ("ping", "iputils-ping"), ("ethtool", "ethtool"), *needs):
         if shutil.which(program, path=PATH) is None:
             return f"there is no {program} command (Debian: {package})"
     try:
@@ -442,13 +523,14 @@ def why_not():
     return ""
 
 
-def main():
+def main(*needs):
+    """Run the tests. needs: (command, Debian package) of what these tests take beside."""
     if not SHUNTD or not SHUNTCTL:
         sys.exit("SHUNTD and SHUNTCTL must name the programs: build/tools/shuntd, say")
     # A time limit's SIGTERM must not leave the namespaces behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        why = why_not()
+        why = why_not(needs)
         if why:
             print(f"skipped: {why}")
             sys.exit(77)

@@ -7,9 +7,14 @@ SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs.
 """
 
 import collections
+import ipaddress
 import pathlib
+import shutil
+import struct
 import subprocess
 import sys
+import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lab  # noqa: E402 pylint: disable=wrong-import-position
@@ -18,6 +23,44 @@ from lab import NETWORK, wait_until  # noqa: E402 pylint: disable=wrong-import-p
 # That one of three backends gets none of them by chance has odds of one to 10^9.
 N_REQUESTS = 50
 N_PINGS = 3
+
+
+def tcp_to_service(frame):
+    """Of what an Ethernet frame holds for a service address, by itself or in IPIP: (family,
+    port, IP bytes); None of other frames."""
+    kind, = struct.unpack_from("!H", frame, 12)
+    packet = frame[14:]
+    while True:
+        if kind == 0x0800:
+            family, start = 4, (packet[0] & 15) * 4
+            n_bytes, = struct.unpack_from("!H", packet, 2)
+            protocol, to = packet[9], packet[16:20]
+        elif kind == 0x86dd:
+            family, start = 6, 40
+            n_bytes = 40 + struct.unpack_from("!H", packet, 4)[0]
+            protocol, to = packet[6], packet[24:40]
+        else:
+            return None
+        if protocol not in (4, 41):
+            break
+        kind = 0x0800 if protocol == 4 else 0x86dd
+        packet = packet[start:]
+    if protocol != 6 or to != ipaddress.ip_address(lab.VIP[family]).packed:
+        return None
+    return family, struct.unpack_from("!H", packet, start + 2)[0], n_bytes
+
+
+def tally(frames):
+    """{service: [packets, bytes]} of frames that are for one."""
+    modes = {port: mode for mode, port in lab.PORTS.items()}
+    found = {}
+    for frame in frames:
+        what = tcp_to_service(frame)
+        if what is not None:
+            one = found.setdefault(f"{modes[what[1]]}-v{what[0]}", [0, 0])
+            one[0] += 1
+            one[1] += what[2]
+    return found
 
 
 class Sent:
@@ -103,6 +146,72 @@ class EachDriver:
                          sum(one["bytes"] for name, one in services.items()
                              if name.split("-")[0] in ("ipip", "gre", "gue")))
 
+    def captures(self):
+        """At the balancer's end, and of the frames to each backend by farm and by near. With
+        XDP, and at backends with their XDP program, what arrives is seen at the router's end
+        of the cable alone."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-lab-"))
+        self.addCleanup(shutil.rmtree, folder)
+        places = {"balancer": ("balancer", "wan0", "in")}
+        if self.driver == "net_af_xdp":
+            places["balancer"] = ("router", lab.CABLE["balancer"], "out")
+        for name in lab.BACKENDS:
+            for bridge in ("farm", "near"):
+                places[bridge, name] = ("router", f"{bridge}-{name}", "out")
+        found = {}
+        for what, place in places.items():
+            found[what] = lab.Capture(folder, *place)
+            self.addCleanup(lab.stop, found[what].process)
+        return found
+
+    @staticmethod
+    def quiet(daemon, capture):
+        """The report and how many frames had arrived, at a moment when nothing arrives."""
+        def read():
+            return len(capture.frames()), daemon.json("stats")
+
+        def is_quiet():
+            before = read()
+            time.sleep(0.2)
+            after = read()
+            return after if (after[0], after[1]["packets"]) == (
+                before[0], before[1]["packets"]) else None
+
+        return wait_until(is_quiet, "the end of all traffic")
+
+    def test_counters_are_what_is_on_the_wire(self):
+        """Each packet and byte, by service and backend, at both ends of the balancer."""
+        modes = ("ipip", "l2")
+        daemon = self.start(self.driver, self.workers,
+                            *(lab.service(family, mode) for family in lab.FAMILIES
+                              for mode in modes))
+        captures = self.captures()
+        n_before, before = self.quiet(daemon, captures["balancer"])
+        self.assertEqual(before["packets"]["forwarded"], 0)
+        for family in lab.FAMILIES:
+            for mode in modes:
+                self.fetch(family, lab.PORTS[mode], N_REQUESTS)
+        n_after, after = self.quiet(daemon, captures["balancer"])
+        frames = {place: one.stop() for place, one in captures.items()}
+        self.check_stats(after)
+        self.assertEqual(after["packets"]["received"] - before["packets"]["received"],
+                         n_after - n_before)
+        arrived = tally(frames["balancer"])
+        self.assertEqual({one["name"]: [one["packets"], one["bytes"]]
+                          for one in after["services"]}, arrived)
+        self.assertEqual(after["packets"]["forwarded"], sum(one[0] for one in arrived.values()))
+        for one in after["services"]:
+            bridge = "near" if one["name"].startswith("l2") else "farm"
+            self.assertEqual({each["name"]: [each["packets"], each["bytes"]]
+                              for each in one["backends"]},
+                             {name: tally(frames[bridge, name])[one["name"]]
+                              for name in lab.BACKENDS}, one["name"])
+        # A worker keeps what it has forwarded: so all of them did, a real share each.
+        entries = [one["flow_entries"] for one in after["workers"]]
+        self.assertEqual(len(entries), self.workers)
+        self.assertEqual(sum(entries), sum(one["flows"] for one in after["services"]))
+        self.assertGreater(min(entries), sum(entries) / 5)
+
     def test_the_balancer_itself_is_there(self):
         """Its own addresses answer: the kernel gets what is for no service, and is heard."""
         daemon = self.start(self.driver, self.workers, lab.service(4, "ipip"))
@@ -182,4 +291,4 @@ class XdpSocketsTwoWorkers(EachDriver, lab.LabCase):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(("tcpdump", "tcpdump"))

@@ -6,13 +6,16 @@ SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs.
 """
 
 import contextlib
+import ipaddress
 import itertools
 import json
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -22,11 +25,19 @@ from lab import NETWORK, wait_until  # noqa: E402 pylint: disable=wrong-import-p
 
 PORT = lab.PORTS["ipip"]
 SERVICE = "ipip-v4"
-N_CHANGES = 100
+N_CHANGES = 200
 # Requests, at least, from one change to the next.
-N_BETWEEN = 15
+N_BETWEEN = 5
 # As long as a retransmission or two: in time, but not out of patience.
 PATIENCE_S = 15
+STREAMS_PORT = 5201
+# Of each of three clients of iperf3; Mbit/s each.
+N_STREAMS = 4
+STREAM_MBITS = 5
+# A storm would be many segments of a hundred; a few are lost where a machine is busy.
+RETRANSMITTED_MAX = 0.01
+# At most, so that a segment fits the port's MTU in its tunnel by either family.
+SEGMENT_BYTES = 1400
 
 
 def connect(family, path):
@@ -104,7 +115,7 @@ class Load:
                 is_left = any(begun <= now for begun in self.running.values())
             return not is_left and self.n_over() >= n + N_BETWEEN
 
-        wait_until(is_none_left, "requests under way end")
+        wait_until(is_none_left, "requests under way end", pause_s=0.002)
 
     def stop(self):
         self.is_over.set()
@@ -116,28 +127,52 @@ class Load:
             return sum(self.answers.values()) + len(self.failures)
 
 
+class Wrk:
+    """Requests on a few connections that stay open all the time, by wrk."""
+
+    def __init__(self, folder, family):
+        host = lab.VIP[family] if family == 4 else f"[{lab.VIP[family]}]"
+        self.log = folder / f"wrk{family}.log"
+        script = folder / "wrk.lua"
+        # As the machine has other things to do: ms between two requests of a connection.
+        script.write_text("function delay() return 20 end\n", encoding="ascii")
+        self.process = NETWORK.spawn(
+            "client", "wrk", "--threads", 1, "--connections", 6, "--duration", 600,
+            "--timeout", PATIENCE_S, "--script", script, f"http://{host}:{PORT}/keep",
+            log=self.log)
+
+    def stop(self):
+        """What it has to say of it all."""
+        status = lab.stop(self.process, signal.SIGINT)
+        words = self.log.read_text(encoding="utf-8")
+        if status != 0:
+            raise AssertionError(f"wrk ended with {status}: {words}")
+        return words
+
+
 class Download:
     """A request whose answer takes its time."""
 
-    def __init__(self, family=4):
+    def __init__(self, family, path):
         self.backend = None
         self.error = None
-        self.thread = threading.Thread(target=self.fetch, args=(family,), daemon=True)
+        self.thread = threading.Thread(target=self.fetch, args=(family, path), daemon=True)
         self.thread.start()
         wait_until(lambda: self.backend or self.error, "a download begins")
 
-    def fetch(self, family):
+    def fetch(self, family, path):
         NETWORK.enter("client")
         try:
-            with connect(family, "/long") as connection:
+            with connect(family, path) as connection:
                 head = b""
                 while len(head.partition(b"\r\n\r\n")[2]) < 2:
                     head += connection.recv(65536)
                 self.backend = head.partition(b"\r\n\r\n")[2][:2].decode()
                 with connection.makefile("rb") as rest:
                     body = head.partition(b"\r\n\r\n")[2] + rest.read()
-                if body != f"{self.backend}\n".encode() * (lab.LONG_BYTES // 3):
-                    raise OSError(f"{len(body)} bytes of {lab.LONG_BYTES}, or other ones")
+                n_bytes = lab.LONG_BYTES[path]
+                if body != f"{self.backend}\n".encode() * (n_bytes // 3):
+                    raise OSError(f"{len(body)} bytes of {n_bytes}, or other ones")
         except OSError as error:
             self.error = error
 
@@ -155,104 +190,205 @@ class SwapCase(lab.LabCase):
         self.services = [lab.service(family, "ipip") for family in lab.FAMILIES]
         return self.start(self.driver, self.workers, *self.services)
 
+    def wrk(self):
+        """Of both families; it has no word for a first answer, so nginx is asked."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-lab-"))
+        self.addCleanup(shutil.rmtree, folder)
+        made = [Wrk(folder, family) for family in lab.FAMILIES]
+        for one in made:
+            self.addCleanup(lab.stop, one.process)
+        wait_until(lambda: self.n_established() >= 12, "wrk connects")
+        return made
+
+    @staticmethod
+    def n_established():
+        return len(NETWORK.run("client", "ss", "-Htn", "state", "established", "dport", "=",
+                               f":{PORT}").splitlines())
+
     def load(self):
         made = Load()
         self.addCleanup(made.stop)
         wait_until(lambda: made.n_over() > 20, lambda: f"requests: {made.failures[:3]}")
         return made
 
-    def some_downloads(self):
+    def some_downloads(self, path):
         """Under way, at least one from every backend, and by both families."""
         found = []
         while len({one.backend for one in found}) < lab.N_BACKENDS or len(found) < 6:
             self.assertLess(len(found), 60)
-            found.append(Download(lab.FAMILIES[len(found) % 2]))
+            found.append(Download(lab.FAMILIES[len(found) % 2], path))
             self.assertIsNone(found[-1].error)
         return found
 
 
 class EachDriver:
+    losses = ["down", "remove"]
+
     def test_changes_harm_nobody(self):
         """Not one request fails, and downloads stay where they are."""
         daemon = self.begin()
+        wrk = self.wrk()
         load = self.load()
-        downloads = self.some_downloads()
-        before = daemon.json("status")["generation"]
+        downloads = self.some_downloads("/long")
         n = 0
-        for changes in itertools.cycle((self.drain_and_remove, self.reweigh, self.drain,
-                                        self.reload)):
+        for changes in self.all_changes():
             if n >= N_CHANGES:
                 break
             n += changes(daemon, load)
             self.assertEqual(load.failures, [])
-        self.assertEqual(daemon.json("status")["generation"] - before, n)
         for one in downloads:
             one.finish()
             self.assertIsNone(one.error, one.backend)
+        for one in wrk:
+            words = one.stop()
+            self.assertRegex(words, r"[1-9][0-9]+ requests in ")
+            self.assertNotIn("Socket errors", words)
+            self.assertNotIn("Non-2xx", words)
         load.stop()
         self.assertEqual(load.failures, [])
         self.assertEqual(set(load.answers), set(lab.BACKENDS))
         self.assertEqual(daemon.json("stats")["packets"]["dropped"], 0)
 
+    def all_changes(self):
+        """Over and over; each makes some changes and says how many."""
+        return itertools.cycle((self.drain_and_remove, self.reweigh, self.drain, self.reload))
+
     @staticmethod
     def names(backend):
         return [f"ipip-v{family}/{backend}" for family in lab.FAMILIES]
 
-    @staticmethod
-    def change(daemon, load, *args):
-        """One command, with requests under way before and begun after. How many changes."""
+    def change(self, daemon, load, n, *commands):
+        """One after the other, with requests under way before each and begun after: n changes
+        in all."""
         before = daemon.json("status")["generation"]
-        daemon.ctl(*args)
-        load.wait_for_those_under_way()
-        return daemon.json("status")["generation"] - before
+        for args in commands:
+            daemon.ctl(*args)
+            if load is not None:
+                load.wait_for_those_under_way()
+        self.assertEqual(daemon.json("status")["generation"], before + n)
+        return n
 
     def drain_and_remove(self, daemon, load):
         """A fourth backend, which is the second's machine, comes and goes."""
-        n = 0
-        for family in lab.FAMILIES:
-            n += self.change(daemon, load, "backend", "add", f"ipip-v{family}/guest",
-                             lab.farm_address(family, 2))
-        n += self.change(daemon, load, "backend", "drain", *self.names("guest"))
-        n += self.change(daemon, load, "backend", "remove", *self.names("guest"))
-        self.assertEqual(n, 6)
-        return n
+        return self.change(
+            daemon, load, 6,
+            *(("backend", "add", f"ipip-v{family}/guest", lab.farm_address(family, 2))
+              for family in lab.FAMILIES),
+            ("backend", "drain", *self.names("guest")),
+            ("backend", "remove", *self.names("guest")))
 
     def reweigh(self, daemon, load):
-        n = 0
-        for name, weight in (("s1", 300), ("s3", 0), ("s3", 100), ("s1", 100)):
-            n += self.change(daemon, load, "backend", "weight", f"{SERVICE}/{name}", weight)
-        self.assertEqual(n, 4)
-        return n
+        return self.change(
+            daemon, load, 4,
+            *(("backend", "weight", f"{SERVICE}/{name}", weight)
+              for name, weight in (("s1", 300), ("s3", 0), ("s3", 100), ("s1", 100))))
 
     def drain(self, daemon, load):
-        n = 0
-        for name in ("s1", "s2"):
-            for state in ("drain", "up"):
-                n += self.change(daemon, load, "backend", state, *self.names(name))
-        self.assertEqual(n, 8)
-        return n
+        return self.change(
+            daemon, load, 8,
+            *(("backend", state, *self.names(name))
+              for name in ("s1", "s2") for state in ("drain", "up")))
 
     def reload(self, daemon, load):
         """The file, in another order and of other weights; then the first, by a signal."""
         other = [{**one, "backends": [{**each, "weight": 50} for each in one["backends"][::-1]]}
                  for one in self.services]
         daemon.write(*other)
-        n = self.change(daemon, load, "reload")
-        daemon.write(*self.services)
         before = daemon.json("status")["generation"]
+        daemon.ctl("reload")
+        self.assertEqual(daemon.json("status")["generation"], before + 1)
+        daemon.write(*self.services)
         daemon.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: daemon.json("status")["generation"] == before + 1, daemon.words)
-        load.wait_for_those_under_way()
-        self.assertEqual(n, 1)
-        return n + 1
+        wait_until(lambda: daemon.json("status")["generation"] == before + 2, daemon.words)
+        if load is not None:
+            load.wait_for_those_under_way()
+        return 2
+
+    def test_streams_stay_where_they_are(self):
+        """Of iperf3, to each backend: for their whole time, whatever changes around them."""
+        self.services = [lab.service(family, "ipip", port=STREAMS_PORT, affinity="source-ip")
+                         for family in lab.FAMILIES]
+        daemon = self.start(self.driver, self.workers, *self.services)
+        begun = time.monotonic()
+        n_tried = self.drain_and_remove(daemon, None) + self.reload(daemon, None)
+        seconds = 5 + int(1.5 * N_CHANGES * (time.monotonic() - begun) / n_tried)
+        streams = self.some_streams(daemon, seconds)
+        # Each client's control connection, and its streams.
+        placed = {name: N_STREAMS + 1 for name in lab.BACKENDS}
+        wait_until(lambda: self.flows(daemon) == placed, lambda: f"{self.flows(daemon)}")
+        n = 0
+        for changes in self.all_changes():
+            if n >= N_CHANGES:
+                break
+            n += changes(daemon, None)
+        for server, client in streams:
+            is_too_early = client.poll() is not None
+            said, _ = client.communicate(timeout=seconds + lab.TIMEOUT_S)
+            self.assertFalse(is_too_early, f"it ended before the changes did: {said}")
+            self.assertEqual(client.returncode, 0, said)
+            self.assertEqual(server.wait(timeout=lab.TIMEOUT_S), 0)
+            end = json.loads(said)["end"]
+            self.assertEqual(len(end["streams"]), N_STREAMS)
+            sent = end["sum_sent"]
+            self.assertGreaterEqual(sent["seconds"], seconds - 0.1)
+            # What is under way at the end is not waited for.
+            self.assertGreater(end["sum_received"]["bytes"], 0.95 * sent["bytes"])
+            self.assertLess(sent["retransmits"] * SEGMENT_BYTES,
+                            sent["bytes"] * RETRANSMITTED_MAX)
+        self.assertEqual(self.flows(daemon), placed)
+        self.assertEqual(daemon.json("stats")["packets"]["dropped"], 0)
+
+    @staticmethod
+    def flows(daemon):
+        """To each backend, of both families."""
+        found = dict.fromkeys(lab.BACKENDS, 0)
+        for one in daemon.json("stats")["services"]:
+            for each in one["backends"]:
+                found[each["name"]] = found.get(each["name"], 0) + each["flows"]
+        return found
+
+    def some_streams(self, daemon, seconds):
+        """To each backend: by a client whose address leads there, as iperf3 must find its own
+        server by each of its connections. Returns [(server, client)]."""
+        found = []
+        for name, family in zip(lab.BACKENDS, (4, 6, 4)):
+            server = NETWORK.spawn(name, "iperf3", "--server", "--one-off", "--port",
+                                   STREAMS_PORT)
+            self.addCleanup(lab.stop, server)
+            wait_until(lambda name=name: f":{STREAMS_PORT} " in NETWORK.run(name, "ss", "-Hltn"),
+                       "iperf3 listens")
+            client = subprocess.Popen(
+                NETWORK.command("client", "iperf3", "--client", lab.VIP[family], "--port",
+                                STREAMS_PORT, "--bind", self.client_of(daemon, family, name),
+                                "--parallel", N_STREAMS, "--bitrate", f"{STREAM_MBITS}M",
+                                "--set-mss", SEGMENT_BYTES, "--time", seconds, "--json"),
+                text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.addCleanup(client.stdout.close)
+            self.addCleanup(lab.stop, client, signal.SIGKILL)
+            found.append((server, client))
+        return found
+
+    @staticmethod
+    def client_of(daemon, family, name):
+        """Another address of the client's, for which the service chooses that backend."""
+        for k in range(100, 200):
+            address = str(ipaddress.ip_address(lab.CLIENT[family]) + k)
+            left, right = (address, lab.VIP[family]) if family == 4 else (
+                f"[{address}]", f"[{lab.VIP[family]}]")
+            if daemon.json("explain", "tcp", f"{left}:50000",
+                           f"{right}:{STREAMS_PORT}")["backend"] == name:
+                NETWORK.ip("client", "address", "replace", f"{address}/{lab.LENGTH[family]}",
+                           "dev", "eth0", *(["nodad"] if family == 6 else []))
+                return address
+        raise AssertionError(f"no way to {name}")
 
     def test_the_loss_of_a_backend_harms_its_own_requests_alone(self):
         """down and remove end what is under way there, and nothing else."""
-        for what in ("down", "remove"):
+        for what in self.losses:
             with self.subTest(what):
                 daemon = self.begin()
                 load = self.load()
-                downloads = self.some_downloads()
+                downloads = self.some_downloads("/longish")
                 begun = time.monotonic()
                 daemon.ctl("backend", what, *self.names("s1"))
                 ended = time.monotonic()
@@ -282,6 +418,7 @@ class PacketSockets(EachDriver, SwapCase):
 class XdpSockets(EachDriver, SwapCase):
     driver = "net_af_xdp"
     workers = 1
+    losses = ["remove"]  # they differ in control alone
 
 
 class Reloads(SwapCase):
@@ -426,4 +563,4 @@ class BadClients(SwapCase):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(("wrk", "wrk"), ("iperf3", "iperf3"))

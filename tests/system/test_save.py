@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `--save` does where the file cannot be written: it says why, and the file that was there
+is whole, whenever one looks and whatever ends.
+
+SHUNTD and SHUNTCTL name the programs.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+SHUNTD = os.environ.get("SHUNTD", "")
+SHUNTCTL = os.environ.get("SHUNTCTL", "")
+# Of one command or start, also under sanitizers on a busy machine.
+TIMEOUT_S = 60
+DONE, FAILED = 0, 1
+N_BACKENDS = 200
+N_KILLS = 5
+
+
+class SaveCase(unittest.TestCase):
+    """A shuntd on no ports, in a network namespace of its own."""
+
+    maxDiff = 4000
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounts, DPDK's ports and a network namespace take root")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-save-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.place = self.folder / "place"
+        self.place.mkdir()
+        self.socket = self.folder / "shunt.sock"
+        self.log = self.folder / "log"
+        self.config = self.place / "shunt.yaml"
+        self.process = None
+        self.addCleanup(self.stop)
+
+    def write(self):
+        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "flow_entries": 1024,
+                 "ports": [{"name": "wan", "device": "net_null0,no-rx=1",
+                            "addresses": ["192.0.2.1/24"], "next_hop": "02:00:00:00:00:fe"}]}
+        backends = [{"name": f"web-{i}", "address": f"10.0.1.{i}"}
+                    for i in range(1, N_BACKENDS + 1)]
+        self.config.write_text(json.dumps({
+            "dataplane": plane, "control": {"socket": str(self.socket), "metrics": "off"},
+            "services": [{"name": "web", "address": "198.51.100.10", "protocol": "tcp",
+                          "port": 80, "backends": backends}]}), encoding="utf-8")
+
+    def start(self, *before):
+        """before: a command that becomes shuntd."""
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [*before, "unshare", "--net", SHUNTD, "--config", self.config], stderr=log)
+        end = time.monotonic() + TIMEOUT_S
+        while "shuntd: ready" not in self.words():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"no start:\n{self.words()}")
+            time.sleep(0.02)
+
+    def words(self):
+        return self.log.read_text(encoding="utf-8")
+
+    def stop(self):
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        process.terminate()
+        try:
+            status = process.wait(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+        if status != 0 or "Sanitizer" in self.words() or "runtime error" in self.words():
+            raise AssertionError(f"shuntd ended with {status}:\n{self.words()}")
+
+    def run_ctl(self, *args):
+        return subprocess.run([SHUNTCTL, "--socket", self.socket, *args], check=False,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=TIMEOUT_S)
+
+    def ctl(self, *args):
+        done = self.run_ctl(*args)
+        self.assertEqual(done.returncode, DONE, f"{args}: {done.stderr}{self.words()}")
+        return done.stdout
+
+    def state(self, name):
+        shown = json.loads(self.ctl("--json", "backend", "list", "web"))["backends"]
+        return [one["state"] for one in shown if one["name"] == name]
+
+    def mount(self, *options):
+        done = subprocess.run(["mount", *options, self.place], check=False, text=True,
+                              stderr=subprocess.PIPE)
+        if done.returncode != 0:
+            self.skipTest(f"no mount here: {done.stderr}")
+
+    def check_refusal(self, reason):
+        """A change with --save: in force, not saved, and said so; the folder is as it was."""
+        before = {one.name: one.read_bytes() for one in self.place.iterdir()}
+        done = self.run_ctl("backend", "drain", "web/web-1", "--save")
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        for word in (str(self.config), reason, "the file is as it was",
+                     "the change is in force, and not saved"):
+            self.assertIn(word, done.stderr)
+        self.assertEqual({one.name: one.read_bytes() for one in self.place.iterdir()}, before)
+        self.assertEqual(self.state("web-1"), ["drain"])
+
+
+class Refusals(SaveCase):
+    def test_a_full_disk(self):
+        self.mount("-t", "tmpfs", "-o", "size=64k", "tmpfs")
+        self.addCleanup(subprocess.run, ["umount", self.place], check=True)
+        self.addCleanup(self.stop)
+        self.write()
+        self.start()
+        with open(self.place / "filler", "wb", buffering=0) as filler:
+            with self.assertRaises(OSError):
+                while True:
+                    filler.write(bytes(4096))
+        for what, room in (("not a page is left", 0), ("for some of the file", 4096)):
+            with self.subTest(what):
+                os.truncate(self.place / "filler",
+                            (self.place / "filler").stat().st_size // 4096 * 4096 - room)
+                self.check_refusal("No space left on device")
+        (self.place / "filler").unlink()
+        self.ctl("config", "save")
+        self.assertEqual(self.config.read_text(encoding="utf-8"), self.ctl("config", "show"))
+
+    def test_a_disk_that_is_read_only(self):
+        self.mount("-t", "tmpfs", "-o", "size=1m", "tmpfs")
+        self.addCleanup(subprocess.run, ["umount", self.place], check=True)
+        self.addCleanup(self.stop)
+        self.write()
+        self.start()
+        self.mount("-o", "remount,ro")
+        self.check_refusal("Read-only file system")
+
+    def test_a_folder_that_it_may_not_write(self):
+        """Without the capabilities of root that look over modes."""
+        self.write()
+        self.start("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
+        self.place.chmod(0o555)
+        self.check_refusal("Permission denied")
+        self.place.chmod(0o755)
+        self.ctl("config", "save")
+        self.assertEqual(self.config.read_text(encoding="utf-8"), self.ctl("config", "show"))
+
+
+class Wholeness(SaveCase):
+    def test_the_file_is_whole_at_any_moment(self):
+        """Read all the while, and after shuntd was killed at some moment of saving: the file
+        is always one that a shuntd starts from, of the old state or of the new."""
+        self.write()
+        self.start()
+        self.ctl("config", "save")
+        other = self.ctl("config", "show")
+        self.ctl("backend", "drain", "web/web-1", "--save")
+        states = {other, self.ctl("config", "show")}
+        self.assertEqual(len(states), 2)
+        seen = set()
+        is_over = threading.Event()
+
+        def look():
+            while not is_over.is_set():
+                seen.add(self.config.read_text(encoding="utf-8"))
+
+        reader = threading.Thread(target=look)
+        reader.start()
+        try:
+            for k in range(N_KILLS):
+                saver = threading.Thread(target=self.save_until_killed)
+                saver.start()
+                time.sleep(0.3 + 0.0017 * k)
+                self.process.send_signal(signal.SIGKILL)
+                self.process.wait()
+                saver.join()
+                self.assertIn(self.config.read_text(encoding="utf-8"), states)
+                self.start()
+        finally:
+            is_over.set()
+            reader.join()
+        self.assertEqual(seen, states)
+
+    def save_until_killed(self):
+        for state in ["up", "drain"] * 1000:
+            if self.run_ctl("backend", state, "web/web-1", "--save").returncode != DONE:
+                break
+
+
+def main():
+    if not SHUNTD or not SHUNTCTL:
+        sys.exit("SHUNTD and SHUNTCTL must name the programs: build/tools/shuntd, say")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    unittest.main()
+
+
+if __name__ == "__main__":
+    main()
