@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -55,24 +54,12 @@ take(struct queue *queue)
 	return task;
 }
 
-void
-ctl_run_anywhere(void)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	for (unsigned int i = 0; i < CPU_SETSIZE; i++)
-		CPU_SET(i, &cpus);
-	(void)pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
-}
-
 static void *
 run(void *argument)
 {
 	struct ctl_aside *aside = argument;
 	const uint64_t one = 1;
 
-	ctl_run_anywhere();
 	(void)pthread_mutex_lock(&aside->lock);
 	for (;;) {
 		struct ctl_task *task = NULL;

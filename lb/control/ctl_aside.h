@@ -7,7 +7,7 @@
  * A thread beside control's for what takes too long there, and touches nothing of control's:
  * tasks are done one after another, as they come, and finished on the control thread.
  *
- * All functions but ctl_run_anywhere() are the control thread's.
+ * All functions are the control thread's.
  */
 
 #include <stdbool.h>
@@ -40,8 +40,5 @@ void ctl_aside_destroy(struct ctl_aside *aside);
 
 /** Have a task done. */
 void ctl_aside_submit(struct ctl_aside *aside, struct ctl_task *task);
-
-/** Let the calling thread run on any CPU: it began with the one of who started it. */
-void ctl_run_anywhere(void);
 
 #endif

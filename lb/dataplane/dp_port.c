@@ -291,6 +291,7 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf,
 	(void)snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
 	/* The kernel sees what net_af_packet sees, and the other way round. */
 	port->hears_itself = strcmp(port->driver, "net_af_packet") == 0;
+	port->hears_others = port->hears_itself || strcmp(port->driver, "net_af_xdp") == 0;
 	dp_port_find_argument(conf->device, "iface", port->device_if, sizeof(port->device_if));
 	memcpy(port->kernel_if, port->device_if, sizeof(port->kernel_if));
 	port->is_pci = dp_port_is_pci(conf->device);

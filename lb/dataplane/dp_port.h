@@ -36,6 +36,7 @@ struct dp_port {
 	bool has_twin;
 	bool is_pci;
 	bool hears_itself; /**< receives what the kernel sends by the interface, too */
+	bool hears_others; /**< no NIC keeps back frames for another MAC address */
 	struct lb_mac mac;
 	struct rte_mempool *pool;
 	char driver[32];

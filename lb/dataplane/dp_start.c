@@ -18,12 +18,25 @@
 #define ARGUMENTS_MAX   96
 #define ARGUMENTS_BYTES 32768u
 
+/* Without the n CPUs that are the workers', the last ones; unless none would be left. */
+static void
+leave_out_workers(cpu_set_t *cpus, unsigned int n)
+{
+	if ((unsigned int)CPU_COUNT(cpus) <= n)
+		return;
+	for (int cpu = CPU_SETSIZE - 1; n > 0; cpu--) {
+		n -= CPU_ISSET(cpu, cpus) != 0;
+		CPU_CLR(cpu, cpus);
+	}
+}
+
 /*
- * "0@(0,2,3)": one lcore that may run wherever this process may. Without it the EAL would
- * pin the calling thread to CPU 0, which may be busy, or not ours.
+ * "0@(0,2,3)": one lcore, main, that may run wherever this process may, but for the workers'
+ * CPUs; so may all threads that it makes. Without it the EAL would pin the calling thread to
+ * CPU 0, which may be busy, or not ours.
  */
 static int
-format_lcores(char *out, size_t n)
+format_lcores(unsigned int n_workers, char *out, size_t n)
 {
 	cpu_set_t cpus;
 	size_t used = 0;
@@ -31,6 +44,7 @@ format_lcores(char *out, size_t n)
 
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
 		return -errno;
+	leave_out_workers(&cpus, n_workers);
 	used += (size_t)snprintf(out, n, "0@(");
 	for (int cpu = 0; cpu < CPU_SETSIZE && used < n; cpu++) {
 		if (!CPU_ISSET(cpu, &cpus))
@@ -83,8 +97,7 @@ add_argument(struct arguments *args, const char *format, ...)
 	args->n_text += (size_t)n + 1;
 }
 
-/* Main may run anywhere; worker i has a CPU, counted from the last, that is its own if it can.
- */
+/* Worker i has a CPU, counted from the last, that is its own if it can. */
 static int
 add_lcores(struct arguments *args, unsigned int n_workers)
 {
@@ -92,7 +105,7 @@ add_lcores(struct arguments *args, unsigned int n_workers)
 	cpu_set_t cpus;
 	size_t used;
 	int cpu = CPU_SETSIZE;
-	int ret = format_lcores(text, sizeof(text));
+	int ret = format_lcores(n_workers, text, sizeof(text));
 
 	if (ret != 0 || sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
 		return ret != 0 ? ret : -errno;
@@ -321,7 +334,7 @@ dp_start_unprivileged(const char *program)
 	/* The EAL keeps pointers into these, and may reorder them. */
 	static char *argv[] = {name, no_huge, memory, memory_mib, no_shconf, no_pci,
 		no_telemetry, lcores_option, lcores, level_option, level, NULL};
-	const int ret = format_lcores(lcores, sizeof(lcores));
+	const int ret = format_lcores(0, lcores, sizeof(lcores));
 
 	if (ret != 0)
 		return ret;

@@ -527,6 +527,20 @@ class Shows(ControlCase):
         for word in ("generation 1", str(self.daemon.config), "wan", "net_null"):
             self.assertIn(word, text)
 
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one CPU")
+    def test_workers_have_their_cpus_alone(self):
+        self.start(service())
+        cpus = {}
+        for task in pathlib.Path(f"/proc/{self.daemon.process.pid}/task").iterdir():
+            name = (task / "comm").read_text(encoding="ascii").strip()
+            cpus[f"{name} {task.name}"] = os.sched_getaffinity(int(task.name))
+        workers = {name: own for name, own in cpus.items() if "worker" in name}
+        (worker, own), = workers.items()
+        self.assertEqual(own, {max(os.sched_getaffinity(0))})
+        for name, other in cpus.items():
+            if name != worker:
+                self.assertFalse(other & own, name)
+
     def test_stats(self):
         self.start()
         stats = self.json("stats")

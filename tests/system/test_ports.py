@@ -323,6 +323,20 @@ class Devices(PortCase):
         self.assertEqual(sorted(protocols), [4] * N + [17] * N)
         self.finish()
 
+    def test_what_is_for_another_is_not_received(self):
+        """As a switch floods it that does not know where that one is."""
+        for driver in ("net_af_packet", "net_af_xdp"):
+            with self.subTest(driver):
+                self.start([{"name": "a", "device": f"{driver},iface=a0",
+                             "next_hop": PEER_MAC["a1"]}])
+                own, self.mac = self.mac, bytes.fromhex("0200000000aa")
+                before = self.ask("stats")["packets"]["received"]
+                self.send(NEAR)
+                self.mac = own
+                self.expect(NEAR, forwarded=N)  # behind them in the queue
+                self.assertEqual(self.ask("stats")["packets"]["received"], before + N)
+                self.finish()
+
     def test_workers_spread_what_the_device_does_not(self):
         rows = [("one queue, two workers", "net_af_packet,iface=a0", 2, 1, "workers"),
                 ("two queues of a packet socket", "net_af_packet,iface=a0,qpairs=2", 2, 2,
