@@ -41,6 +41,7 @@ struct build {
 	const struct ctl_paths *paths;
 	FILE *messages;
 	size_t n_unreached;
+	size_t next_path; /* after the last that was found: backends are often in order, too */
 	struct dp_service_conf *services;
 	struct dp_backend_conf *backends;
 	size_t n_backends;
@@ -224,17 +225,34 @@ compare_dst(const void *key, const void *item)
 	return memcmp(key, path->dst.bytes, LB_ADDR_BYTES);
 }
 
+/* NULL: there is none. */
+static const struct ctl_path *
+find_item(struct build *build, const struct lb_addr *dst)
+{
+	const struct ctl_paths *paths = build->paths;
+	const struct ctl_path *path;
+
+	if (build->next_path < paths->n_items &&
+		lb_addr_equal(&paths->items[build->next_path].dst, dst))
+		path = &paths->items[build->next_path];
+	else
+		path = bsearch(dst->bytes, paths->items, paths->n_items, sizeof(*path),
+			compare_dst);
+	if (path != NULL)
+		build->next_path = (size_t)(path - paths->items) + 1;
+	return path;
+}
+
 /* The way to a backend. Returns the port it goes out by; NULL where there is none. */
 static const struct cfg_port *
-find_path(const struct build *build, const struct lb_addr *dst, struct ctl_path *out)
+find_path(struct build *build, const struct lb_addr *dst, struct ctl_path *out)
 {
 	const struct ctl_paths *paths = build->paths;
 	const struct cfg_port *port = paths->port;
 
 	*out = (struct ctl_path){0};
 	if (paths->n_items > 0) {
-		const struct ctl_path *path = bsearch(dst->bytes, paths->items, paths->n_items,
-			sizeof(*path), compare_dst);
+		const struct ctl_path *path = find_item(build, dst);
 
 		if (path == NULL)
 			return NULL;

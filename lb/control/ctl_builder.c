@@ -7,6 +7,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Something to be freed. */
+struct waste {
+	struct ctl_job job;
+	struct ctl_view *view; /* NULL: none */
+	struct waste *next;
+};
+
 struct ctl_builder {
 	struct dp *dp;
 	struct ctl_apply *apply; /* the thread's */
@@ -20,6 +27,7 @@ struct ctl_builder {
 	struct ctl_job job;
 	bool has_built;
 	struct ctl_built built;
+	struct waste *waste; /* NULL: none */
 };
 
 static void
@@ -34,6 +42,36 @@ free_built(struct ctl_built *built)
 {
 	ctl_view_release(built->view);
 	free(built->message);
+}
+
+static void
+free_waste(struct waste *waste)
+{
+	while (waste != NULL) {
+		struct waste *next = waste->next;
+
+		free_job(&waste->job);
+		ctl_view_release(waste->view);
+		free(waste);
+		waste = next;
+	}
+}
+
+/* Take over what to free; with the lock held. False: no memory, and it is still the caller's.
+ */
+static bool
+put_waste(struct ctl_builder *builder, struct ctl_job *job, struct ctl_view *view)
+{
+	struct waste *waste = calloc(1, sizeof(*waste));
+
+	if (waste == NULL)
+		return false;
+	waste->job = *job;
+	waste->view = view;
+	waste->next = builder->waste;
+	builder->waste = waste;
+	(void)pthread_cond_signal(&builder->has_work);
+	return true;
 }
 
 /* Build and publish. The view is made before the publish, so that nothing fails after it. */
@@ -75,7 +113,6 @@ run_job(struct ctl_builder *builder, struct ctl_job *job)
 			built.view = NULL;
 		(void)fclose(messages);
 	}
-	free_job(job);
 
 	(void)pthread_mutex_lock(&builder->lock);
 	if (builder->has_built) /* nobody has taken the one before; this one says it all */
@@ -85,6 +122,25 @@ run_job(struct ctl_builder *builder, struct ctl_job *job)
 	(void)pthread_mutex_unlock(&builder->lock);
 	/* Fails only at 2^64 - 1 events that nobody has read. */
 	(void)!write(builder->fd, &one, sizeof(one));
+	/* Whoever waits for the outcome need not wait for this. */
+	free_job(job);
+}
+
+/* Do what there is to do; with the lock held, which is let go meanwhile. */
+static void
+work(struct ctl_builder *builder)
+{
+	const bool has_job = builder->has_job;
+	struct ctl_job job = builder->job;
+	struct waste *waste = builder->waste;
+
+	builder->has_job = false;
+	builder->waste = NULL;
+	(void)pthread_mutex_unlock(&builder->lock);
+	if (has_job)
+		run_job(builder, &job);
+	free_waste(waste);
+	(void)pthread_mutex_lock(&builder->lock);
 }
 
 static void *
@@ -93,18 +149,11 @@ run(void *argument)
 	struct ctl_builder *builder = argument;
 
 	(void)pthread_mutex_lock(&builder->lock);
-	for (;;) {
-		struct ctl_job job;
-
-		while (!builder->has_job && !builder->is_over)
+	while (!builder->is_over) {
+		if (builder->has_job || builder->waste != NULL)
+			work(builder);
+		else
 			(void)pthread_cond_wait(&builder->has_work, &builder->lock);
-		if (builder->is_over)
-			break;
-		job = builder->job;
-		builder->has_job = false;
-		(void)pthread_mutex_unlock(&builder->lock);
-		run_job(builder, &job);
-		(void)pthread_mutex_lock(&builder->lock);
 	}
 	(void)pthread_mutex_unlock(&builder->lock);
 	return NULL;
@@ -159,6 +208,7 @@ ctl_builder_destroy(struct ctl_builder *builder)
 		free_job(&builder->job);
 	if (builder->has_built)
 		free_built(&builder->built);
+	free_waste(builder->waste);
 	(void)pthread_cond_destroy(&builder->has_work);
 	(void)pthread_mutex_destroy(&builder->lock);
 	(void)close(builder->fd);
@@ -170,12 +220,41 @@ void
 ctl_builder_submit(struct ctl_builder *builder, struct ctl_job *job)
 {
 	(void)pthread_mutex_lock(&builder->lock);
-	if (builder->has_job)
+	if (builder->has_job && !put_waste(builder, &builder->job, NULL))
 		free_job(&builder->job);
 	builder->job = *job;
 	builder->has_job = true;
 	(void)pthread_cond_signal(&builder->has_work);
 	(void)pthread_mutex_unlock(&builder->lock);
+}
+
+void
+ctl_builder_free_model(struct ctl_builder *builder, struct cfg_model *model)
+{
+	struct ctl_job job = {.model = *model};
+	bool is_taken;
+
+	(void)pthread_mutex_lock(&builder->lock);
+	is_taken = put_waste(builder, &job, NULL);
+	(void)pthread_mutex_unlock(&builder->lock);
+	if (is_taken)
+		cfg_model_init(model);
+	else
+		cfg_model_fini(model);
+}
+
+void
+ctl_builder_free_view(struct ctl_builder *builder, struct ctl_view *view)
+{
+	struct ctl_job nothing = {.paths = NULL};
+	bool is_taken;
+
+	cfg_model_init(&nothing.model);
+	(void)pthread_mutex_lock(&builder->lock);
+	is_taken = put_waste(builder, &nothing, view);
+	(void)pthread_mutex_unlock(&builder->lock);
+	if (!is_taken)
+		ctl_view_release(view);
 }
 
 int

@@ -10,13 +10,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "cfg_yaml.h"
 #include "ctl_builder.h"
 #include "ctl_methods.h"
 #include "ctl_metrics.h"
 #include "ctl_netlink.h"
 #include "ctl_notify.h"
 #include "ctl_proto.h"
+#include "ctl_reach.h"
+#include "ctl_reload.h"
 #include "ctl_rpc_socket.h"
 #include "ctl_telemetry.h"
 
@@ -36,6 +37,7 @@ struct ctl_daemon {
 	struct ctl_ports ports;
 	struct ctl_builder *builder;
 	struct ctl_aside *aside;
+	struct ctl_reload *reload;
 	struct ctl_rpc *rpc;
 	struct ctl_metrics *metrics; /* NULL: off */
 	struct ctl_telemetry *telemetry;
@@ -44,91 +46,9 @@ struct ctl_daemon {
 	uint64_t generation;   /* of wanted */
 	struct ctl_view *view; /* in force */
 	struct waiting *waiting;
-	uint64_t reloading;         /* generation of a reload that systemd knows of; 0: none */
-	int if_index[DP_PORTS_MAX]; /* of each port's kernel interface; 0: none */
+	uint64_t reloading; /* generation of a reload that systemd knows of; 0: none */
+	struct ctl_reach reach;
 };
-
-static int
-compare_addr(const void *a, const void *b)
-{
-	return memcmp(a, b, LB_ADDR_BYTES);
-}
-
-/* The addresses of all backends, ascending, each once. */
-static struct lb_addr *
-list_backends(const struct cfg_model *model, size_t *n)
-{
-	struct lb_addr *addrs;
-	size_t n_all = 0;
-	size_t n_kept = 0;
-
-	for (size_t i = 0; i < model->n_services; i++)
-		n_all += model->services[i].n_backends;
-	addrs = calloc(n_all + 1, sizeof(*addrs));
-	if (addrs == NULL)
-		return NULL;
-	n_all = 0;
-	for (size_t i = 0; i < model->n_services; i++)
-		for (size_t k = 0; k < model->services[i].n_backends; k++)
-			addrs[n_all++] = model->services[i].backends[k].address;
-	qsort(addrs, n_all, sizeof(*addrs), compare_addr);
-	for (size_t i = 0; i < n_all; i++)
-		if (n_kept == 0 || !lb_addr_equal(&addrs[n_kept - 1], &addrs[i]))
-			addrs[n_kept++] = addrs[i];
-	*n = n_kept;
-	return addrs;
-}
-
-/* The first port with a fixed next hop takes what the kernel has no route for. */
-static bool
-find_fixed_port(const struct cfg_model *model, uint16_t *port)
-{
-	for (size_t i = 0; i < model->dataplane.n_ports; i++) {
-		if (!model->dataplane.ports[i].has_next_hop)
-			continue;
-		*port = (uint16_t)i;
-		return true;
-	}
-	return false;
-}
-
-static bool
-find_path(const struct ctl_daemon *daemon, const struct lb_addr *dst, struct ctl_path *out)
-{
-	const size_t n_ports = daemon->wanted.dataplane.n_ports;
-	struct ctl_hop hop;
-
-	*out = (struct ctl_path){.dst = *dst};
-	if (ctl_netlink_find(daemon->netlink, dst, &hop)) {
-		for (size_t i = 0; i < n_ports; i++) {
-			if (daemon->if_index[i] == 0 || daemon->if_index[i] != hop.if_index)
-				continue;
-			out->port = (uint16_t)i;
-			out->is_resolved = hop.is_resolved;
-			out->mac = hop.mac;
-			return true;
-		}
-	}
-	return find_fixed_port(&daemon->wanted, &out->port);
-}
-
-static int
-find_paths(const struct ctl_daemon *daemon, struct ctl_job *job)
-{
-	size_t n_addrs;
-	struct lb_addr *addrs = list_backends(&daemon->wanted, &n_addrs);
-	int ret = -ENOMEM;
-
-	if (addrs == NULL)
-		return -ENOMEM;
-	job->paths = calloc(n_addrs + 1, sizeof(*job->paths));
-	if (job->paths != NULL)
-		ret = ctl_netlink_watch(daemon->netlink, addrs, n_addrs);
-	for (size_t i = 0; i < n_addrs && ret == 0; i++)
-		job->n_paths += find_path(daemon, &addrs[i], &job->paths[job->n_paths]);
-	free(addrs);
-	return ret;
-}
 
 /* Have the builder put what is wanted in force, with the paths as they are now. */
 static int
@@ -139,21 +59,21 @@ submit(struct ctl_daemon *daemon)
 
 	if (ret != 0)
 		return ret;
-	ret = find_paths(daemon, &job);
+	ret = ctl_reach_find(&daemon->reach, &daemon->wanted, &job.paths, &job.n_paths);
 	if (ret != 0) {
 		cfg_model_fini(&job.model);
-		free(job.paths);
 		return ret;
 	}
 	ctl_builder_submit(daemon->builder, &job);
 	return 0;
 }
 
-/* Tell systemd where the reload that it knows of is over, in force or not. */
+/* Tell systemd where all reloads that it knows of are over, in force or not. */
 static void
 end_reload(struct ctl_daemon *daemon, uint64_t generation)
 {
-	if (daemon->reloading == 0 || daemon->reloading > generation)
+	if (daemon->reloading == 0 || daemon->reloading > generation ||
+		ctl_reload_is_hung_up(daemon->reload))
 		return;
 	daemon->reloading = 0;
 	ctl_notify_ready();
@@ -196,7 +116,7 @@ undo(struct ctl_daemon *daemon, uint64_t failed, const char *message)
 
 	(void)fprintf(stderr, "shuntd: the change is undone: %s\n", message);
 	if (daemon->view != NULL && cfg_model_copy(&daemon->view->model, &old) == 0) {
-		cfg_model_fini(&daemon->wanted);
+		ctl_builder_free_model(daemon->builder, &daemon->wanted);
 		daemon->wanted = old;
 		daemon->generation += has_later;
 		if (has_later && submit(daemon) != 0)
@@ -214,8 +134,10 @@ take_built(struct ctl_daemon *daemon)
 	if (!ctl_builder_take(daemon->builder, &built))
 		return;
 	if (built.view != NULL) {
-		ctl_view_release(daemon->view);
+		struct ctl_view *old = daemon->view;
+
 		daemon->view = built.view;
+		ctl_daemon_release_view(daemon, old);
 		answer_waiting(daemon, built.generation, NULL);
 	} else {
 		undo(daemon, built.generation,
@@ -236,6 +158,7 @@ on_hops_changed(void *context)
 {
 	struct ctl_daemon *daemon = context;
 
+	ctl_reach_forget(&daemon->reach);
 	/* Unless it worked, the next change of a hop or a neighbour brings us here again. */
 	if (submit(daemon) != 0)
 		(void)fprintf(stderr, "shuntd: there is not enough memory to follow the "
@@ -254,7 +177,7 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 				"there is not enough memory");
 		return;
 	}
-	cfg_model_fini(&daemon->wanted);
+	ctl_builder_free_model(daemon->builder, &daemon->wanted);
 	daemon->wanted = *next;
 	daemon->generation++;
 	if (call != NULL) {
@@ -299,10 +222,8 @@ check_fixed(const struct cfg_dataplane *old, const struct cfg_dataplane *next, F
 }
 
 bool
-ctl_daemon_can_change(const struct ctl_daemon *daemon, const struct cfg_model *next,
-	FILE *messages)
+ctl_daemon_can_change(const struct cfg_model *old, const struct cfg_model *next, FILE *messages)
 {
-	const struct cfg_model *old = &daemon->wanted;
 	bool can = check_fixed(&old->dataplane, &next->dataplane, messages);
 
 	if (!is_same_text(old->control_socket, next->control_socket) ||
@@ -314,34 +235,17 @@ ctl_daemon_can_change(const struct ctl_daemon *daemon, const struct cfg_model *n
 	return can;
 }
 
-static void
-load(struct ctl_daemon *daemon)
+void
+ctl_daemon_end_hangup(struct ctl_daemon *daemon, struct cfg_model *next)
 {
-	struct cfg_model next;
+	const uint64_t generation = daemon->generation + 1;
 
-	if (cfg_read_file(daemon->config_path, stderr, &next) != 0) {
-		(void)fprintf(stderr, "shuntd: %s is not loaded; what runs goes on\n",
-			daemon->config_path);
-		return;
-	}
-	if (!ctl_daemon_can_change(daemon, &next, stderr)) {
-		cfg_model_fini(&next);
-		return;
-	}
-	ctl_daemon_change(daemon, &next, NULL);
-}
-
-static void
-reload(struct ctl_daemon *daemon)
-{
-	const uint64_t next = daemon->generation + 1;
-
-	ctl_notify_reloading();
-	daemon->reloading = next;
-	load(daemon);
+	daemon->reloading = generation;
+	if (next != NULL)
+		ctl_daemon_change(daemon, next, NULL);
 	/* Nothing is being built: the file, or memory, would not do. */
-	if (daemon->generation < next)
-		end_reload(daemon, next);
+	if (daemon->generation < generation)
+		end_reload(daemon, generation);
 }
 
 static void
@@ -350,7 +254,8 @@ on_signal(void *context, int signal)
 	struct ctl_daemon *daemon = context;
 
 	if (signal == SIGHUP) {
-		reload(daemon);
+		ctl_notify_reloading();
+		ctl_reload_hang_up(daemon->reload);
 		return;
 	}
 	daemon->reloading = 0;
@@ -369,12 +274,12 @@ set_up_port(struct ctl_daemon *daemon, size_t i)
 	dp_port_read(daemon->dp, i, &info);
 	if (info.kernel_if == NULL)
 		return 0;
-	daemon->if_index[i] = (int)if_nametoindex(info.kernel_if);
+	daemon->reach.if_index[i] = (int)if_nametoindex(info.kernel_if);
 	if (!info.has_twin)
 		return 0;
-	ret = ctl_netlink_set_up(daemon->netlink, daemon->if_index[i], info.kernel_mtu);
+	ret = ctl_netlink_set_up(daemon->netlink, daemon->reach.if_index[i], info.kernel_mtu);
 	for (size_t k = 0; k < port->n_addresses && ret == 0; k++)
-		ret = ctl_netlink_add_address(daemon->netlink, daemon->if_index[i],
+		ret = ctl_netlink_add_address(daemon->netlink, daemon->reach.if_index[i],
 			&port->addresses[k]);
 	if (ret != 0)
 		(void)fprintf(stderr, "shuntd: port '%s': its twin '%s' cannot be set up: %s\n",
@@ -486,6 +391,7 @@ start(struct ctl_daemon *daemon)
 
 	if (ret == 0)
 		ret = ctl_netlink_open(daemon->loop, on_hops_changed, daemon, &daemon->netlink);
+	ctl_reach_init(&daemon->reach, daemon->netlink);
 	for (size_t i = 0; i < daemon->wanted.dataplane.n_ports && ret == 0; i++)
 		ret = set_up_port(daemon, i);
 	if (ret == 0)
@@ -495,6 +401,8 @@ start(struct ctl_daemon *daemon)
 	/* Once signals are taken: the thread takes none. */
 	if (ret == 0)
 		ret = ctl_aside_create(daemon->loop, &daemon->aside);
+	if (ret == 0)
+		ret = ctl_reload_create(daemon, daemon->loop, &daemon->reload);
 	if (ret == 0)
 		ret = open_metrics(daemon);
 	if (ret == 0)
@@ -545,12 +453,15 @@ ctl_daemon_destroy(struct ctl_daemon *daemon)
 	if (daemon == NULL)
 		return;
 	ctl_telemetry_close(daemon->telemetry);
+	ctl_reload_stop(daemon->reload);
 	answer_waiting(daemon, UINT64_MAX, "shuntd stops");
 	ctl_aside_destroy(daemon->aside);
+	ctl_reload_destroy(daemon->reload);
 	if (daemon->rpc != NULL)
 		ctl_rpc_close(daemon->rpc);
 	ctl_metrics_close(daemon->metrics);
 	ctl_builder_destroy(daemon->builder);
+	ctl_reach_fini(&daemon->reach);
 	ctl_netlink_close(daemon->netlink);
 	ctl_loop_destroy(daemon->loop);
 	ctl_view_release(daemon->view);
@@ -575,6 +486,21 @@ ctl_daemon_hold_view(const struct ctl_daemon *daemon)
 {
 	ctl_view_hold(daemon->view);
 	return daemon->view;
+}
+
+void
+ctl_daemon_release_view(struct ctl_daemon *daemon, struct ctl_view *view)
+{
+	if (view->n_refs > 1)
+		ctl_view_release(view);
+	else
+		ctl_builder_free_view(daemon->builder, view);
+}
+
+struct ctl_reload *
+ctl_daemon_reload(const struct ctl_daemon *daemon)
+{
+	return daemon->reload;
 }
 
 struct ctl_aside *

@@ -16,6 +16,7 @@
 #include "cfg_model.h"
 #include "ctl_aside.h"
 #include "ctl_ports.h"
+#include "ctl_reload.h"
 #include "ctl_rpc.h"
 #include "ctl_view.h"
 
@@ -60,6 +61,12 @@ const struct ctl_view *ctl_daemon_view(const struct ctl_daemon *daemon);
 /** The same, with a reference, to be given back. */
 struct ctl_view *ctl_daemon_hold_view(const struct ctl_daemon *daemon);
 
+/** Give it back. */
+void ctl_daemon_release_view(struct ctl_daemon *daemon, struct ctl_view *view);
+
+/** What each method that changes something asks first. */
+struct ctl_reload *ctl_daemon_reload(const struct ctl_daemon *daemon);
+
 /** For what takes too long to be done here. */
 struct ctl_aside *ctl_daemon_aside(const struct ctl_daemon *daemon);
 
@@ -89,12 +96,20 @@ void ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next,
 	struct ctl_call *call);
 
 /**
- * Whether a running daemon can change from what is wanted to next: what is fixed at the start
- * (ports and their devices, workers, flow tables, the control socket) is the same.
+ * For ctl_reload_hang_up(): the file is read.
+ *
+ * @param next  As ctl_daemon_change() has it; NULL: nothing changes.
+ */
+void ctl_daemon_end_hangup(struct ctl_daemon *daemon, struct cfg_model *next);
+
+/**
+ * Whether a running daemon can change from one model to another: what is fixed at the start
+ * (ports and their devices, workers, flow tables, the control socket) is the same. On any
+ * thread.
  *
  * @param messages  Told each that is not, a line each.
  */
-bool ctl_daemon_can_change(const struct ctl_daemon *daemon, const struct cfg_model *next,
+bool ctl_daemon_can_change(const struct cfg_model *old, const struct cfg_model *next,
 	FILE *messages);
 
 #endif

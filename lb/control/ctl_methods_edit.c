@@ -103,6 +103,13 @@ find_named(const struct edit *edit, const json_t *params, struct cfg_service **s
 	return *service == NULL ? NULL : find_backend(*service, name, edit->call);
 }
 
+/* Whether a reload is being read, which was asked for before this: then it waits for it. */
+static bool
+must_wait(void *context, ctl_method_fn fn, const json_t *params, struct ctl_call *call)
+{
+	return ctl_reload_defer(ctl_daemon_reload(context), fn, params, call);
+}
+
 static void
 set_state(void *context, const json_t *params, struct ctl_call *call, enum cfg_state state)
 {
@@ -125,19 +132,22 @@ set_state(void *context, const json_t *params, struct ctl_call *call, enum cfg_s
 void
 ctl_method_backend_up(void *context, const json_t *params, struct ctl_call *call)
 {
-	set_state(context, params, call, CFG_UP);
+	if (!must_wait(context, ctl_method_backend_up, params, call))
+		set_state(context, params, call, CFG_UP);
 }
 
 void
 ctl_method_backend_drain(void *context, const json_t *params, struct ctl_call *call)
 {
-	set_state(context, params, call, CFG_DRAIN);
+	if (!must_wait(context, ctl_method_backend_drain, params, call))
+		set_state(context, params, call, CFG_DRAIN);
 }
 
 void
 ctl_method_backend_down(void *context, const json_t *params, struct ctl_call *call)
 {
-	set_state(context, params, call, CFG_DOWN);
+	if (!must_wait(context, ctl_method_backend_down, params, call))
+		set_state(context, params, call, CFG_DOWN);
 }
 
 void
@@ -148,6 +158,8 @@ ctl_method_backend_remove(void *context, const json_t *params, struct ctl_call *
 	struct cfg_backend *backend;
 	struct edit edit;
 
+	if (must_wait(context, ctl_method_backend_remove, params, call))
+		return;
 	if (!ctl_params_check(params, keys, call) || !begin_edit(&edit, context, call))
 		return;
 	backend = find_named(&edit, params, &service);
@@ -168,6 +180,8 @@ ctl_method_backend_weight(void *context, const json_t *params, struct ctl_call *
 	struct cfg_backend *backend;
 	struct edit edit;
 
+	if (must_wait(context, ctl_method_backend_weight, params, call))
+		return;
 	if (!ctl_params_check(params, keys, call))
 		return;
 	if (!json_is_integer(weight) || json_integer_value(weight) < 0 ||
@@ -238,11 +252,14 @@ add_backend(struct edit *edit, struct cfg_service *service, struct cfg_backend *
 void
 ctl_method_backend_add(void *context, const json_t *params, struct ctl_call *call)
 {
-	const char *name = ctl_params_text(params, CTL_KEY_SERVICE, call);
+	const char *name;
 	struct cfg_service *service;
 	struct cfg_backend backend;
 	struct edit edit;
 
+	if (must_wait(context, ctl_method_backend_add, params, call))
+		return;
+	name = ctl_params_text(params, CTL_KEY_SERVICE, call);
 	if (name == NULL || !begin_edit(&edit, context, call))
 		return;
 	service = ctl_method_find_service(&edit.next, name, call);
@@ -334,6 +351,8 @@ ctl_method_service_add(void *context, const json_t *params, struct ctl_call *cal
 	struct edit edit;
 	bool is_moved;
 
+	if (must_wait(context, ctl_method_service_add, params, call))
+		return;
 	if (!json_is_object(params)) {
 		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
 			"parameters are an object with the keys that a service has in a file");
@@ -379,6 +398,8 @@ ctl_method_service_remove(void *context, const json_t *params, struct ctl_call *
 	struct edit edit;
 	const char *name;
 
+	if (must_wait(context, ctl_method_service_remove, params, call))
+		return;
 	if (!ctl_params_check(params, keys, call))
 		return;
 	name = ctl_params_text(params, CTL_KEY_NAME, call);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cfg_print.h"
-#include "cfg_yaml.h"
 #include "ctl_daemon.h"
 #include "ctl_methods_each.h"
 #include "ctl_params.h"
@@ -13,141 +10,76 @@
 #include "ctl_proto.h"
 #include "ctl_save.h"
 
-/* A pipe or a device would have the control thread wait for whoever feeds it. */
-static bool
-is_regular(const char *path, FILE *messages)
-{
-	struct stat file;
-
-	if (stat(path, &file) != 0)
-		(void)fprintf(messages, "%s: cannot be opened: %s\n", path, strerror(errno));
-	else if (!S_ISREG(file.st_mode))
-		(void)fprintf(messages, "%s: expected a regular file\n", path);
-	else
-		return true;
-	return false;
-}
-
-/* False: messages say why. */
-static bool
-scan_model(const char *path, struct ctl_messages *messages, struct cfg_model *out)
-{
-	return is_regular(path, messages->errors.to) &&
-	       cfg_read_file(path, messages->errors.to, out) == 0;
-}
-
-/* False: the call is answered. */
-static bool
-read_model(const char *path, struct ctl_call *call, struct cfg_model *out)
-{
-	struct ctl_messages messages;
-
-	if (ctl_messages_open(&messages, path) != 0) {
-		ctl_params_no_memory(call);
-		return false;
-	}
-	if (scan_model(path, &messages, out)) {
-		ctl_messages_close(&messages);
-		return true;
-	}
-	ctl_messages_answer(&messages, CTL_RPC_INVALID_PARAMS, call);
-	return false;
-}
-
-/* What keeps a model from being put in force without a restart, to be freed; NULL: nothing. */
-static char *
-find_obstacle(const struct ctl_daemon *daemon, const struct cfg_model *next)
-{
-	char *text = NULL;
-	size_t n_text = 0;
-	FILE *stream = open_memstream(&text, &n_text);
-	bool can = false;
-
-	if (stream != NULL) {
-		can = ctl_daemon_can_change(daemon, next, stream);
-		(void)fclose(stream);
-	}
-	if (can) {
-		free(text);
-		return NULL;
-	}
-	if (text != NULL && n_text > 0 && text[n_text - 1] == '\n')
-		text[n_text - 1] = '\0';
-	return text != NULL ? text : strdup("there is not enough memory");
-}
-
 void
 ctl_method_reload(void *context, const json_t *params, struct ctl_call *call)
 {
 	static const char *const keys[] = {CTL_KEY_PATH, NULL};
 	struct ctl_daemon *daemon = context;
 	const char *path = ctl_daemon_config_path(daemon);
-	struct cfg_model next;
-	char *obstacle;
 
 	if (!ctl_params_check(params, keys, call))
 		return;
 	if (json_object_get(params, CTL_KEY_PATH) != NULL)
 		path = ctl_params_text(params, CTL_KEY_PATH, call);
-	if (path == NULL || !read_model(path, call, &next))
+	if (path == NULL ||
+		ctl_reload_defer(ctl_daemon_reload(daemon), ctl_method_reload, params, call))
 		return;
-	obstacle = find_obstacle(daemon, &next);
-	if (obstacle == NULL) {
-		ctl_daemon_change(daemon, &next, call);
-		return;
-	}
-	ctl_call_error(call, CTL_RPC_REFUSED, "%s", obstacle);
-	free(obstacle);
-	cfg_model_fini(&next);
+	ctl_reload_file(ctl_daemon_reload(daemon), path, call);
 }
 
-/* Reading a large file and building its tables take time: that is done aside. */
+/* Reading a large file, building its tables and writing it all down take time: done aside. */
 struct plan_task {
 	struct ctl_task task;
-	const struct ctl_daemon *daemon; /* the control thread's */
-	struct ctl_call *call;           /* the same */
-	struct ctl_view *view;           /* held */
+	struct ctl_daemon *daemon; /* the control thread's */
+	struct ctl_call *call;     /* the same */
+	struct ctl_view *view;     /* held */
 	char *path;
 	uint32_t *counts; /* live flows by backend id; NULL: the workers do not say */
 	struct ctl_messages messages;
 	bool is_read;
-	struct cfg_model next; /* where it is read */
-	json_t *result;        /* the same; NULL: no memory */
+	char *answer; /* where it is read; NULL: no memory */
 };
+
+/* NULL: no memory. */
+static char *
+write_plan(const struct plan_task *plan, const struct cfg_model *next)
+{
+	/* What a restart takes to change is in force as it is wanted. */
+	char *obstacle = ctl_reload_find_obstacle(&plan->view->model, next);
+	json_t *result = ctl_plan_make(plan->view, next, plan->counts);
+	char *text = NULL;
+	const int failed =
+		json_object_set_new(result, CTL_KEY_PATH, ctl_params_any_text(plan->path)) |
+		json_object_set_new(result, CTL_KEY_OBSTACLE,
+			obstacle != NULL ? json_string(obstacle) : json_null());
+
+	if (failed == 0)
+		text = json_dumps(result, JSON_COMPACT);
+	json_decref(result);
+	free(obstacle);
+	return text;
+}
 
 static void
 run_plan(struct ctl_task *task)
 {
 	struct plan_task *plan = (struct plan_task *)task;
+	struct cfg_model next;
 
-	plan->is_read = scan_model(plan->path, &plan->messages, &plan->next);
-	if (plan->is_read)
-		plan->result = ctl_plan_make(plan->view, &plan->next, plan->counts);
-}
-
-static void
-answer_plan(struct plan_task *plan)
-{
-	char *obstacle = find_obstacle(plan->daemon, &plan->next);
-	const int failed = json_object_set_new(plan->result, CTL_KEY_PATH,
-				   ctl_params_any_text(plan->path)) |
-			   json_object_set_new(plan->result, CTL_KEY_OBSTACLE,
-				   obstacle != NULL ? json_string(obstacle) : json_null());
-
-	free(obstacle);
-	if (failed != 0) {
-		json_decref(plan->result);
-		plan->result = NULL;
-	}
-	ctl_call_result(plan->call, plan->result);
+	plan->is_read = ctl_reload_scan(plan->path, &plan->messages, &next);
+	if (!plan->is_read)
+		return;
+	plan->answer = write_plan(plan, &next);
+	cfg_model_fini(&next);
 }
 
 static void
 free_plan(struct plan_task *plan)
 {
-	ctl_view_release(plan->view);
+	ctl_daemon_release_view(plan->daemon, plan->view);
 	free(plan->path);
 	free(plan->counts);
+	free(plan->answer);
 	free(plan);
 }
 
@@ -160,13 +92,11 @@ finish_plan(struct ctl_task *task, bool is_done)
 		ctl_messages_answer(&plan->messages, CTL_RPC_INVALID_PARAMS, plan->call);
 	} else {
 		if (is_done)
-			answer_plan(plan);
+			ctl_call_text(plan->call, plan->answer);
 		else
 			ctl_call_error(plan->call, CTL_RPC_REFUSED, "shuntd stops");
 		ctl_messages_close(&plan->messages);
 	}
-	if (plan->is_read)
-		cfg_model_fini(&plan->next);
 	free_plan(plan);
 }
 
@@ -186,7 +116,7 @@ void
 ctl_method_plan(void *context, const json_t *params, struct ctl_call *call)
 {
 	static const char *const keys[] = {CTL_KEY_PATH, NULL};
-	const struct ctl_daemon *daemon = context;
+	struct ctl_daemon *daemon = context;
 	struct plan_task *plan;
 	const char *path;
 
@@ -250,7 +180,10 @@ ctl_method_config_save(void *context, const json_t *params, struct ctl_call *cal
 	const char *path = ctl_daemon_config_path(daemon);
 	int ret;
 
-	if (!ctl_params_check(params, keys, call))
+	/* Not while a reload may be reading the very file. */
+	if (!ctl_params_check(params, keys, call) ||
+		ctl_reload_defer(ctl_daemon_reload(daemon), ctl_method_config_save, params,
+			call))
 		return;
 	ret = ctl_save(&view->model, path);
 	if (ret != 0)

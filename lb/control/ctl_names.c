@@ -22,6 +22,7 @@ struct ctl_names {
 	uint32_t n_max;
 	uint32_t *places; /* open addressing, a power of two, at most half full */
 	uint32_t n_places;
+	uint32_t guess; /* the number after the last that was found: most come in their order */
 };
 
 int
@@ -89,12 +90,23 @@ grow(struct ctl_names *names)
 	return 0;
 }
 
+static bool
+is_name(const struct ctl_names *names, uint32_t number, uint32_t parent, const char *name)
+{
+	return number < names->n_entries && names->entries[number].parent == parent &&
+	       strcmp(names->entries[number].text, name) == 0;
+}
+
 int
 ctl_names_intern(struct ctl_names *names, uint32_t parent, const char *name, uint32_t *out)
 {
 	uint32_t *place;
 	char *text;
 
+	if (is_name(names, names->guess, parent, name)) {
+		*out = names->guess++;
+		return 0;
+	}
 	if (names->n_entries >= names->n_places / 2) {
 		const int ret = grow(names);
 
@@ -105,6 +117,7 @@ ctl_names_intern(struct ctl_names *names, uint32_t parent, const char *name, uin
 	place = find_place(names, parent, name);
 	if (*place != FREE) {
 		*out = *place;
+		names->guess = *place + 1;
 		return 0;
 	}
 	if (names->n_entries == names->n_max)

@@ -291,6 +291,7 @@ struct plan {
 	const struct cfg_model *next;
 	const uint32_t *counts; /* live flows by backend id; NULL: the workers do not say */
 	uint64_t n_flows;       /* of them: what moves, of all services seen so far */
+	bool is_vague; /* a service goes elsewhere: who finds its flows, nobody knows */
 };
 
 /* Slots that a change moves: a number, or null where there is no telling. NULL: no memory. */
@@ -344,7 +345,19 @@ count_flows(const struct plan *plan, const struct cfg_service *now,
 	return 0;
 }
 
-/* The flows that a change moves, and to the sum. NULL: no memory. */
+static bool
+is_same_match(const struct cfg_service *a, const struct cfg_service *b)
+{
+	return lb_addr_equal(&a->address.addr, &b->address.addr) &&
+	       a->address.n_bits == b->address.n_bits && a->protocol == b->protocol &&
+	       a->port == b->port;
+}
+
+/*
+ * The flows that a change moves, and to the sum. Null where the service is to be found by
+ * another address, protocol or port: which of its flows some service still covers then is not
+ * counted. NULL: no memory.
+ */
 static json_t *
 make_flows(struct plan *plan, const struct cfg_service *now, const struct cfg_service *next)
 {
@@ -352,6 +365,10 @@ make_flows(struct plan *plan, const struct cfg_service *now, const struct cfg_se
 
 	if (plan->counts == NULL)
 		return json_null();
+	if (now != NULL && next != NULL && !is_same_match(now, next)) {
+		plan->is_vague = true;
+		return json_null();
+	}
 	if (count_flows(plan, now, next, &n_flows) != 0)
 		return NULL;
 	plan->n_flows += n_flows;
@@ -427,5 +444,6 @@ ctl_plan_make(const struct ctl_view *view, const struct cfg_model *next, const u
 	return json_pack("{s:i, s:o, s:o, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
 		CTL_KEY_GENERATION, ctl_params_number(view->generation), CTL_KEY_SETTINGS,
 		settings, CTL_KEY_SERVICES, services, CTL_KEY_FLOWS,
-		counts != NULL ? ctl_params_number(plan.n_flows) : json_null());
+		counts != NULL && !plan.is_vague ? ctl_params_number(plan.n_flows)
+						 : json_null());
 }

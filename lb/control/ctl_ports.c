@@ -110,6 +110,10 @@ find_side(struct ctl_port_side *side, const char *name)
 	if (name == NULL)
 		return;
 	side->if_index = (int)if_nametoindex(name);
+	if (side->if_index == 0) { /* it went away since it was opened */
+		side->if_index = -1;
+		side->link = CTL_PORT_GONE;
+	}
 	(void)snprintf(side->name, sizeof(side->name), "%.15s", name);
 }
 

@@ -170,6 +170,28 @@ append_object(struct client *client, const json_t *object)
 	return sink.ret != 0 ? sink.ret : -EINVAL;
 }
 
+/* The same of what is written down already, except that it is known to be JSON. */
+static int
+append_text(struct client *client, const json_t *id, const char *result)
+{
+	const char *const pieces[] = {",\"result\":", result, "}\n"};
+	const size_t n_before = ctl_bytes_length(&client->out);
+	struct sink sink = {.client = client};
+	const char *head = "{\"jsonrpc\":\"2.0\",\"id\":";
+	int failed = append_answer(head, strlen(head), &sink);
+
+	if (failed == 0)
+		failed = json_dump_callback(id, append_answer, &sink,
+			JSON_COMPACT | JSON_ENCODE_ANY);
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]) && failed == 0; i++)
+		failed = append_answer(pieces[i], strlen(pieces[i]), &sink);
+	if (failed == 0)
+		return 0;
+	client->out.end = client->out.front + n_before;
+	ctl_bytes_drop(&client->out, 0);
+	return sink.ret;
+}
+
 /* Takes value over; id stays its owner's. */
 static json_t *
 make_answer(json_t *id, const char *key, json_t *value)
@@ -250,11 +272,11 @@ answer_error(struct client *client, json_t *id, enum ctl_rpc_error code, const c
 		client->rpc->stats.stalled++;
 }
 
+/* The result was appended, or why not. */
 static void
-answer_result(struct client *client, json_t *id, json_t *result)
+end_result(struct client *client, json_t *id, int ret)
 {
 	char why[CTL_RPC_WHY_BYTES];
-	const int ret = append_value(client, id, "result", result);
 
 	if (ret == 0)
 		return;
@@ -270,6 +292,24 @@ answer_result(struct client *client, json_t *id, json_t *result)
 		(void)snprintf(why, sizeof(why), "the answer cannot be written: %s",
 			ret == -ENOMEM ? "out of memory" : "it is not UTF-8");
 	answer_error(client, id, CTL_RPC_INTERNAL_ERROR, why);
+}
+
+static void
+answer_result(struct client *client, json_t *id, json_t *result)
+{
+	end_result(client, id, append_value(client, id, "result", result));
+}
+
+static void
+answer_text(struct client *client, json_t *id, const char *result)
+{
+	int ret = result != NULL ? append_text(client, id, result) : -ENOMEM;
+
+	if (ret == -EMSGSIZE && ctl_bytes_length(&client->out) > 0) {
+		flush(client);
+		ret = append_text(client, id, result);
+	}
+	end_result(client, id, ret);
 }
 
 /* Calls. */
@@ -325,6 +365,14 @@ ctl_call_result(struct ctl_call *call, json_t *result)
 		answer_result(call->client, call->id, result);
 	else
 		json_decref(result);
+	finish_call(call);
+}
+
+void
+ctl_call_text(struct ctl_call *call, const char *result)
+{
+	if (has_listener(call))
+		answer_text(call->client, call->id, result);
 	finish_call(call);
 }
 

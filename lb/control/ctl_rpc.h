@@ -44,7 +44,7 @@ struct ctl_rpc;  /* opaque */
 struct ctl_call; /* opaque: one request, to be answered once, now or later */
 
 /**
- * Carry out a call, and answer it by ctl_call_result() or ctl_call_error(), before returning
+ * Carry out a call, and answer it by one of ctl_call_…(), before returning
  * or at any later time; also where its client has gone meanwhile.
  *
  * @param params  The request's, an object or array; NULL where it has none. Not owned.
@@ -89,6 +89,10 @@ void ctl_rpc_close(struct ctl_rpc *rpc);
 
 /** Answer with a result, which is taken over; NULL says that there was no memory for it. */
 void ctl_call_result(struct ctl_call *call, json_t *result);
+
+/** The same with JSON that is written down already, UTF-8, without line ends; not taken over.
+ */
+void ctl_call_text(struct ctl_call *call, const char *result);
 
 /** Answer with an error; message in words a person understands, printf-like. */
 void ctl_call_error(struct ctl_call *call, enum ctl_rpc_error code, const char *message, ...)

@@ -197,7 +197,7 @@ on_drops(const struct ctl_daemon *daemon, const char *param, struct dp_answer *a
 	return 0;
 }
 
-/* No turn took as long, rounded up to a power of two; UINT64_MAX: half a minute or more. */
+/* No turn took as long, rounded up to a power of two; UINT64_MAX: 17 seconds or more. */
 static uint64_t
 find_longest_turn(const struct dp_worker_figures *figures)
 {

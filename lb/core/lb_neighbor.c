@@ -238,7 +238,9 @@ lb_neighbor_asks(const uint8_t *frame, size_t n_bytes, const struct lb_mac *own,
 		return false;
 
 	if (ethertype == ETHERTYPE_ARP) {
-		if (!asks_by_arp(network, n_bytes - offset, &ask) || is_group(ask.asker.bytes))
+		if (!asks_by_arp(network, n_bytes - offset, &ask) ||
+			is_group(ask.asker.bytes) ||
+			memcmp(ask.asker.bytes, own->bytes, MAC_BYTES) == 0)
 			return false;
 	} else if (ethertype != ETHERTYPE_IPV6 ||
 		   !asks_by_nd(network, n_bytes - offset, &ask)) {

@@ -7,9 +7,11 @@
  * The data plane's face: tables and snapshots to forward by, workers that forward, and a
  * batch interface that drives the same workers from memory.
  *
- * Threads: everything here is the control thread's, but tables, as said there, and
- * dp_worker_burst() (in dp_worker.h), which each worker calls for itself. A snapshot is
- * immutable once made.
+ * Threads: everything here is for one thread at a time, with these exceptions. Snapshots and
+ * tables are made and published by one thread, which may be another than the one that does the
+ * rest; a snapshot is immutable once made, and a table's references may be held and released by
+ * any. What reads figures, counts and ports may be called by any thread while workers run.
+ * Workers call dp_worker_burst() (in dp_worker.h) each for itself.
  */
 
 #include <stdbool.h>
@@ -278,8 +280,9 @@ struct dp_port_link {
 void dp_port_read_link(const struct dp *dp, size_t port, struct dp_port_link *out);
 
 /**
- * Say whether a port's device and its twin are down or gone. What would leave by them is
- * dropped from then on, port_down and kernel_down. The workers may be running.
+ * Say whether a port's device and its twin are down or gone. Packets that would
+ * leave by them are dropped from then on, port_down and kernel_down; what the kernel sends is
+ * dropped and not counted, as it was not received. The workers may be running.
  */
 void dp_port_set_down(struct dp *dp, size_t port, bool is_down, bool is_twin_down);
 
@@ -303,7 +306,7 @@ struct dp_backend_counts {
 
 void dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out);
 
-/** The last one holds turns of more than half a minute. */
+/** The last one holds turns of 17 seconds and more: 2^34 ns. */
 #define DP_TURN_BUCKETS 36u
 
 /**

@@ -13,8 +13,9 @@
 
 #define POLL_NS 20000
 
-bool
-dp_ask_is_busy(const struct dp_ask *ask)
+/* Whether a question is with the worker; otherwise the answer to the last can be read. */
+static bool
+is_busy(const struct dp_ask *ask)
 {
 	/* Acquire: pairs with the release in dp_ask_answer(), so that the answer is seen. */
 	return atomic_load_explicit(&ask->posted, memory_order_acquire) != NULL;
@@ -27,21 +28,24 @@ post(struct dp_ask *ask)
 	atomic_store_explicit(&ask->posted, &ask->question, memory_order_release);
 }
 
-void
-dp_ask_post_find(struct dp_ask *ask, const struct lb_flow_hash *hash)
+static void
+post_find(struct dp_ask *ask, const struct lb_flow_hash *hash)
 {
 	dp_ask_fini(ask); /* counts that nobody took */
 	ask->question = (struct dp_question){.kind = DP_ASK_FIND, .hash = *hash};
 	post(ask);
 }
 
-int
-dp_ask_post_count(struct dp_ask *ask, uint32_t n_counts)
+/* The worker finds the memory there already, on lines that are no other worker's. */
+static int
+post_count(struct dp_ask *ask, uint32_t n_counts)
 {
-	uint32_t *counts = calloc((size_t)n_counts + 1, sizeof(*counts));
+	const size_t n_lines = n_counts * sizeof(uint32_t) / LB_CACHE_LINE + 1;
+	uint32_t *counts = aligned_alloc(LB_CACHE_LINE, n_lines * LB_CACHE_LINE);
 
 	if (counts == NULL)
 		return -ENOMEM;
+	memset(counts, 0, n_lines * LB_CACHE_LINE);
 	dp_ask_fini(ask);
 	ask->question = (struct dp_question){.kind = DP_ASK_COUNT,
 		.counts = counts,
@@ -80,7 +84,7 @@ dp_ask_answer(struct dp_ask *ask, const struct lb_flow_table *flows, uint64_t no
 	else if (lb_flow_tally(flows, &question->bucket, BUCKETS_A_TURN, now_ns,
 			 question->counts, question->n_counts))
 		return true;
-	/* Release: pairs with dp_ask_is_busy(). */
+	/* Release: pairs with is_busy(). */
 	atomic_store_explicit(&ask->posted, NULL, memory_order_release);
 	return false;
 }
@@ -89,7 +93,7 @@ static bool
 is_any_busy(const struct dp *dp)
 {
 	for (unsigned int i = 0; i < dp->n_workers; i++)
-		if (dp_ask_is_busy(&dp->workers[i]->ask))
+		if (is_busy(&dp->workers[i]->ask))
 			return true;
 	return false;
 }
@@ -135,12 +139,12 @@ dp_ask_flow(struct dp *dp, const struct lb_flow_hash *hash, struct dp_flow_answe
 	if (ret != 0)
 		return ret;
 	for (unsigned int i = 0; i < dp->n_workers; i++)
-		dp_ask_post_find(&dp->workers[i]->ask, hash);
+		post_find(&dp->workers[i]->ask, hash);
 	is_whole = wait_for_all(dp, end_ns);
 	for (unsigned int i = 0; i < dp->n_workers; i++) {
 		const struct dp_ask *ask = &dp->workers[i]->ask;
 
-		if (dp_ask_is_busy(ask) || !ask->question.is_found ||
+		if (is_busy(ask) || !ask->question.is_found ||
 			(is_found && out->info.idle_ns <= ask->question.info.idle_ns))
 			continue;
 		*out = (struct dp_flow_answer){.worker = i, .info = ask->question.info};
@@ -158,7 +162,7 @@ dp_count_flows(struct dp *dp, uint32_t *counts, uint32_t n)
 	int ret = begin(dp, &end_ns);
 
 	for (unsigned int i = 0; i < dp->n_workers && ret == 0; i++)
-		ret = dp_ask_post_count(&dp->workers[i]->ask, n);
+		ret = post_count(&dp->workers[i]->ask, n);
 	if (ret != 0)
 		return ret; /* who was asked lets go of it in time */
 	if (!wait_for_all(dp, end_ns))

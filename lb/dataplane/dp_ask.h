@@ -47,22 +47,6 @@ struct dp_ask {
 	alignas(LB_CACHE_LINE) struct dp_question question; /**< see above whose */
 };
 
-/* For control. */
-
-/** Whether a question is with the worker; otherwise the answer to the last can be read. */
-bool dp_ask_is_busy(const struct dp_ask *ask);
-
-/** Ask for a flow. Not while a question is with the worker. */
-void dp_ask_post_find(struct dp_ask *ask, const struct lb_flow_hash *hash);
-
-/**
- * Ask for counts of n_counts backends, below LB_BACKEND_IDS_MAX. Not while a question is with
- * the worker.
- *
- * @retval -ENOMEM  No memory; nothing is asked.
- */
-int dp_ask_post_count(struct dp_ask *ask, uint32_t n_counts) lb_must_check;
-
 /** Free what questions hold. The worker runs no more. */
 void dp_ask_fini(struct dp_ask *ask);
 

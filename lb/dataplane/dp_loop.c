@@ -263,6 +263,11 @@ drain_ring(const struct dp_nic *nic)
 	n = rte_ring_dequeue_burst_start(nic->tx_ring, (void **)pkts, DP_BURST_MAX, NULL);
 	if (n == 0)
 		return 0;
+	if (unlikely(atomic_load_explicit(&nic->is_down, memory_order_relaxed))) {
+		rte_ring_dequeue_finish(nic->tx_ring, n);
+		rte_pktmbuf_free_bulk(pkts, n);
+		return n;
+	}
 	n_sent = rte_eth_tx_burst(nic->id, 0, pkts, (uint16_t)n);
 	rte_ring_dequeue_finish(nic->tx_ring, n_sent);
 	return n_sent;

@@ -60,7 +60,6 @@ configure(struct dp_nic *nic, const struct rte_eth_dev_info *info,
 	if (is_twin) /* its queues come in pairs */
 		nic->n_rx = nic->n_tx = (uint16_t)RTE_MIN(nic->n_rx, nic->n_tx);
 	nic->spreads = place->n_workers == 1 || (nic->n_rx == place->n_workers && rss != 0);
-	nic->takes_chains = (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
 
 	if (nic->n_rx > 1 && rss != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -100,8 +99,9 @@ create_ring(struct dp_nic *nic, unsigned int n_workers)
 	return nic->tx_ring == NULL ? -rte_errno : 0;
 }
 
+/* All but its start. Whatever comes of it, close_nic() ends it. */
 static int
-start_nic(struct dp_nic *nic, struct rte_mempool *pool, const struct rte_eth_dev_info *info,
+prepare_nic(struct dp_nic *nic, struct rte_mempool *pool, const struct rte_eth_dev_info *info,
 	const struct dp_port_place *place, bool is_twin)
 {
 	int ret = configure(nic, info, place, is_twin);
@@ -110,12 +110,6 @@ start_nic(struct dp_nic *nic, struct rte_mempool *pool, const struct rte_eth_dev
 		ret = set_up_queues(nic, pool);
 	if (ret == 0)
 		ret = create_ring(nic, place->n_workers);
-	if (ret == 0)
-		ret = rte_eth_dev_start(nic->id);
-	if (ret != 0) {
-		rte_ring_free(nic->tx_ring);
-		nic->tx_ring = NULL;
-	}
 	return ret;
 }
 
@@ -169,7 +163,11 @@ open_twin(struct dp_port *port, const struct dp_port_conf *conf,
 		ret = rte_eth_dev_info_get(twin->id, &info);
 	if (ret == 0) {
 		twin->mtu = (uint16_t)RTE_MIN((uint32_t)conf->mtu, dp_port_mtu_max(&info));
-		ret = start_nic(twin, port->pool, &info, place, true);
+		ret = prepare_nic(twin, port->pool, &info, place, true);
+		if (ret == 0)
+			ret = rte_eth_dev_start(twin->id);
+		if (ret != 0)
+			close_nic(twin);
 	}
 	if (ret != 0) {
 		(void)rte_eal_hotplug_remove("vdev", device);
@@ -227,8 +225,9 @@ read_interface_mtu(const char *name)
 }
 
 /*
- * A driver without a way to set it has heard at the start what is wanted, and has not
- * objected. One that fails may be the kernel's interface, which needs no change.
+ * Before the start: many drivers refuse it after. A driver without a way to set it has heard at
+ * the start what is wanted, and has not objected. One that fails may be the kernel's interface,
+ * which needs no change.
  */
 static int
 set_mtu(const struct dp_port *port, const struct dp_port_conf *conf, FILE *messages)
@@ -296,16 +295,22 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf,
 	memcpy(port->kernel_if, port->device_if, sizeof(port->kernel_if));
 	port->is_pci = dp_port_is_pci(conf->device);
 	port->nic.mtu = conf->mtu;
-	ret = start_nic(&port->nic, port->pool, &info, place, false);
+	ret = prepare_nic(&port->nic, port->pool, &info, place, false);
 	if (ret != 0)
-		goto failed;
+		goto close;
 	ret = set_mtu(port, conf, messages);
-	if (ret != 0)
+	if (ret != 0) {
 		close_nic(&port->nic);
-	else
-		say_what_is_special(port, conf, place, messages);
-	return ret;
+		return ret;
+	}
+	ret = rte_eth_dev_start(port->nic.id);
+	if (ret != 0)
+		goto close;
+	say_what_is_special(port, conf, place, messages);
+	return 0;
 
+close:
+	close_nic(&port->nic);
 failed:
 	(void)fprintf(messages, "port '%s': device '%s' does not start: %s; %s\n", conf->name,
 		conf->device, rte_strerror(-ret), dp_port_find_cure(ret));

@@ -21,7 +21,6 @@ struct dp_nic {
 	uint16_t n_rx; /**< queue q is polled by worker q */
 	uint16_t n_tx; /**< queue q is filled by worker q; the rest of them use the ring */
 	bool spreads;  /**< packets by flow, a queue for each worker; else the workers do it */
-	bool takes_chains; /**< sends packets of several segments */
 	/** Nothing that is sent would arrive: written by control, read by workers; relaxed, it
 	 *  carries nothing but itself. */
 	_Atomic bool is_down;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <glob.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -64,7 +65,8 @@ dp_workers_auto(void)
 
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0 || CPU_COUNT(&cpus) < 2)
 		return 1;
-	return RTE_MIN((unsigned int)CPU_COUNT(&cpus) - 1, DP_WORKERS_MAX);
+	return RTE_MIN((unsigned int)CPU_COUNT(&cpus) - 1,
+		RTE_MIN(DP_WORKERS_MAX, RTE_MAX_LCORE - 1u));
 }
 
 /* The EAL's arguments in the making: it keeps pointers into them for the process' life. */
@@ -122,24 +124,39 @@ add_lcores(struct arguments *args, unsigned int n_workers)
 	return 0;
 }
 
+/* Of any size that the machine has. */
+static bool
+has_free_huge_page(void)
+{
+	glob_t found;
+	unsigned long n_free = 0;
+	char text[32];
+
+	if (glob("/sys/kernel/mm/hugepages/*/free_hugepages", 0, NULL, &found) != 0)
+		return false;
+	for (size_t i = 0; i < found.gl_pathc && n_free == 0; i++) {
+		FILE *file = fopen(found.gl_pathv[i], "r");
+
+		if (file == NULL)
+			continue;
+		if (fgets(text, sizeof(text), file) != NULL)
+			n_free = strtoul(text, NULL, 10);
+		(void)fclose(file);
+	}
+	globfree(&found);
+	return n_free > 0;
+}
+
 /* Huge pages that are free, of any size, and a hugetlbfs to take them from. */
 static bool
 has_huge_pages(void)
 {
-	static const char key[] = "HugePages_Free:";
-	FILE *file = fopen("/proc/meminfo", "r");
+	FILE *file;
 	char line[256];
-	unsigned long n_free = 0;
 	bool is_mounted = false;
 
-	while (file != NULL && n_free == 0 && fgets(line, sizeof(line), file) != NULL)
-		if (strncmp(line, key, sizeof(key) - 1) == 0)
-			n_free = strtoul(line + sizeof(key) - 1, NULL, 10);
-	if (file != NULL)
-		(void)fclose(file);
-	if (n_free == 0)
+	if (!has_free_huge_page())
 		return false;
-
 	file = fopen("/proc/mounts", "r");
 	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
 		is_mounted |= strstr(line, " hugetlbfs ") != NULL;

@@ -15,8 +15,20 @@
 #include <unistd.h>
 
 #include <rte_telemetry.h>
+#include <rte_version.h>
 
 #include "dp.h"
+
+/* DPDK has renamed them. */
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+#	define NUMBER_VAL       RTE_TEL_UINT_VAL
+#	define add_dict_number  rte_tel_data_add_dict_uint
+#	define add_array_number rte_tel_data_add_array_uint
+#else
+#	define NUMBER_VAL       RTE_TEL_U64_VAL
+#	define add_dict_number  rte_tel_data_add_dict_u64
+#	define add_array_number rte_tel_data_add_array_u64
+#endif
 
 /* In the folder; the EAL appends ":1" and so on where another process has it. */
 #define SOCKET_NAME "dpdk_telemetry.v2:9"
@@ -203,7 +215,7 @@ void
 dp_answer_number(struct dp_answer *answer, const char *key, uint64_t value)
 {
 	answer->list = NULL;
-	(void)rte_tel_data_add_dict_u64(answer->data, key, value);
+	(void)add_dict_number(answer->data, key, value);
 }
 
 void
@@ -231,7 +243,7 @@ begin_list(struct dp_answer *answer, const char *key, enum rte_tel_value_type ty
 void
 dp_answer_begin_numbers(struct dp_answer *answer, const char *key)
 {
-	begin_list(answer, key, RTE_TEL_U64_VAL);
+	begin_list(answer, key, NUMBER_VAL);
 }
 
 void
@@ -244,7 +256,7 @@ void
 dp_answer_append_number(struct dp_answer *answer, uint64_t value)
 {
 	if (answer->list != NULL)
-		(void)rte_tel_data_add_array_u64(answer->list, value);
+		(void)add_array_number(answer->list, value);
 }
 
 void

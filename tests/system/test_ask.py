@@ -129,8 +129,10 @@ class Asking(lab.LabCase):
         # Its packets pick another, or will.
         daemon.ctl("backend", "down", f"{self.mode}-v4/{backend}")
         told = self.explain(daemon, client)
-        self.assertIn((told["flow"], told["slot"]), [("miss", slot), ("hit", slot)])
+        self.assertEqual(told["slot"], slot)
         self.assertNotEqual(told["backend"], backend)
+        entry = told["entry"]["backend"]
+        self.assertEqual(entry, told["backend"] if told["flow"] == "hit" else backend)
 
     def test_plan_counts_the_flows_that_would_move(self):
         self.mode = "gue"
@@ -158,6 +160,13 @@ class Asking(lab.LabCase):
                 self.assertEqual(self.plan(daemon, *next_backends), n_flows)
         text = daemon.ctl("plan", self.write(daemon, *others))
         self.assertRegex(text, rf"in all: [1-9]\d* slots move, {on_busy} live flows")
+        # Elsewhere: what comes of its flows is not said.
+        elsewhere = self.write(daemon, *backends())
+        config = json.loads(elsewhere.read_text(encoding="utf-8"))
+        config["services"][0]["port"] += 100
+        elsewhere.write_text(json.dumps(config), encoding="utf-8")
+        plan = daemon.json("plan", elsewhere)
+        self.assertEqual((plan["services"][0]["flows"], plan["flows"]), (None, None))
         # Who is down already keeps no flow.
         daemon.ctl("backend", "down", f"{self.mode}-v4/{busy}")
         self.assertEqual(self.plan(daemon, *others), 0)

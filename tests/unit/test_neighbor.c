@@ -96,6 +96,7 @@ static const struct {
 	{"an operation above 255", FRAME(arp_request), 20, {1}, 1, false},
 	{"an announcement", FRAME(arp_request), 28, {192, 0, 2, 50}, 4, false},
 	{"a group's MAC address as ARP's sender", FRAME(arp_request), 22, {3}, 1, false},
+	{"our own MAC address as ARP's sender", FRAME(arp_request), 22, {OWN}, 6, false},
 	{"a group's MAC address as the frame's source", FRAME(arp_request), 6, {3}, 1, false},
 	{"our own question", FRAME(arp_request), 6, {OWN}, 6, false},
 	{"what another host is asked", FRAME(arp_request), 0, {OTHER}, 6, false},
