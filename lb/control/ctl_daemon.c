@@ -43,9 +43,10 @@ struct ctl_daemon {
 	struct ctl_telemetry *telemetry;
 
 	struct cfg_model wanted;
-	uint64_t generation;   /* of wanted */
-	struct ctl_view *view; /* in force */
-	struct waiting *waiting;
+	uint64_t generation;     /* of wanted */
+	struct ctl_view *view;   /* in force */
+	struct waiting *waiting; /* by generation */
+	struct waiting **last_waiting;
 	uint64_t reloading; /* generation of a reload that systemd knows of; 0: none */
 	struct ctl_reach reach;
 };
@@ -83,17 +84,13 @@ end_reload(struct ctl_daemon *daemon, uint64_t generation)
 static void
 answer_waiting(struct ctl_daemon *daemon, uint64_t generation, const char *message)
 {
-	struct waiting **link = &daemon->waiting;
+	struct waiting *waiting;
 
 	end_reload(daemon, generation);
-	while (*link != NULL) {
-		struct waiting *waiting = *link;
-
-		if (waiting->generation > generation) {
-			link = &waiting->next;
-			continue;
-		}
-		*link = waiting->next;
+	while ((waiting = daemon->waiting) != NULL && waiting->generation <= generation) {
+		daemon->waiting = waiting->next;
+		if (daemon->waiting == NULL)
+			daemon->last_waiting = &daemon->waiting;
 		if (message == NULL)
 			ctl_call_result(waiting->call,
 				json_pack("{s:i, s:I}", CTL_KEY_SCHEMA, CTL_SCHEMA,
@@ -181,10 +178,9 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 	daemon->wanted = *next;
 	daemon->generation++;
 	if (call != NULL) {
-		*waiting = (struct waiting){.call = call,
-			.generation = daemon->generation,
-			.next = daemon->waiting};
-		daemon->waiting = waiting;
+		*waiting = (struct waiting){.call = call, .generation = daemon->generation};
+		*daemon->last_waiting = waiting;
+		daemon->last_waiting = &waiting->next;
 	} else {
 		free(waiting);
 	}
@@ -427,6 +423,7 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 	daemon->dp = conf->dp;
 	daemon->wanted = *model;
 	cfg_model_init(model);
+	daemon->last_waiting = &daemon->waiting;
 	daemon->generation = 1;
 	daemon->begun_ms = ctl_loop_now_ms();
 	/* Before any signal is taken: the builder takes none either way. */

@@ -6,6 +6,7 @@ Each test has a shuntd of its own, in a network namespace of its own. SHUNTD, SH
 SHUNT_REPLAY name the programs.
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -104,13 +105,19 @@ class Connection:
         self.socket.connect(str(path))
         self.file = self.socket.makefile("rwb")
 
-    def call(self, method, params=None):
-        request = {"jsonrpc": "2.0", "id": 1, "method": method}
+    def ask(self, number, method, params=None):
+        request = {"jsonrpc": "2.0", "id": number, "method": method}
         if params is not None:
             request["params"] = params
         self.file.write(json.dumps(request).encode() + b"\n")
         self.file.flush()
+
+    def answer(self):
         return json.loads(self.file.readline())
+
+    def call(self, method, params=None):
+        self.ask(1, method, params)
+        return self.answer()
 
     def close(self):
         self.file.close()
@@ -432,6 +439,138 @@ class Files(ControlCase):
         while self.generation() == 1 and time.monotonic() < end:
             time.sleep(0.02)
         self.assertEqual(len(self.json("backend", "list")["backends"]), 2)
+
+
+class Turns(ControlCase):
+    """What is asked for while a reload's file is being read: a lease holds the reader up."""
+
+    def setUp(self):
+        super().setUp()
+        # Blocked, it is kept for sigtimedwait(); ignored, it does no harm in the end.
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGIO})
+        self.addCleanup(signal.pthread_sigmask, signal.SIG_UNBLOCK, {signal.SIGIO})
+        self.start()
+        self.daemon.write(service(n=5))
+        self.held = os.open(self.daemon.config, os.O_RDONLY)
+        self.addCleanup(os.close, self.held)
+        self.hold()
+        self.client = Connection(self.daemon.socket)
+        self.addCleanup(self.client.close)
+
+    def hold(self):
+        fcntl.fcntl(self.held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+
+    def wait_for_the_reader(self):
+        """The kernel tells that somebody opens the file, who waits for us."""
+        self.assertIsNotNone(signal.sigtimedwait({signal.SIGIO}, TIMEOUT_S))
+
+    def let_go(self):
+        fcntl.fcntl(self.held, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+    def reload(self, number):
+        self.client.ask(number, "reload")
+        self.wait_for_the_reader()
+
+    def set_weight(self, number, weight):
+        self.client.ask(number, "backend.weight",
+                        {"service": "web", "name": "web-1", "weight": weight})
+
+    def numbers(self, n):
+        """Which calls are answered next; all as they should be."""
+        found = [self.client.answer() for _ in range(n)]
+        self.assertEqual([one for one in found if "result" not in one], [])
+        return [one["id"] for one in found]
+
+    def test_what_shows_does_not_wait(self):
+        self.reload(1)
+        self.set_weight(2, 7)
+        self.client.ask(3, "status")
+        shown = self.client.answer()
+        self.assertEqual((shown["id"], shown["result"]["generation"]), (3, 1))
+        self.assertEqual(self.generation(), 1)
+        self.let_go()
+        self.assertEqual(self.numbers(2), [1, 2])
+
+    def test_changes_come_after_the_reload(self):
+        self.reload(1)
+        self.set_weight(2, 7)
+        # There is none of that name before the reload.
+        self.client.ask(3, "backend.remove", {"service": "web", "name": "web-5"})
+        self.client.ask(4, "backend.add",
+                        {"service": "web", "name": "web-9", "address": "10.0.0.19"})
+        self.client.ask(5, "backend.down", {"service": "web", "name": "web-4"})
+        self.client.ask(6, "backend.drain", {"service": "web", "name": "web-3"})
+        self.client.ask(7, "backend.down", {"service": "web", "name": "web-2"})
+        self.client.ask(8, "backend.up", {"service": "web", "name": "web-2"})
+        self.client.ask(9, "service.add", service("dns", 1, address="198.51.100.53"))
+        self.client.ask(10, "service.add", service("ntp", 1, address="198.51.100.54"))
+        self.client.ask(11, "service.remove", {"name": "ntp"})
+        self.let_go()
+        self.assertEqual(self.numbers(11), list(range(1, 12)))
+        self.assertEqual(
+            [(one["service"], one["name"], one["state"], one["weight"])
+             for one in self.json("backend", "list")["backends"]],
+            [("web", "web-1", "up", 7), ("web", "web-2", "up", 100),
+             ("web", "web-3", "drain", 100), ("web", "web-4", "down", 100),
+             ("web", "web-9", "up", 100), ("dns", "dns-1", "up", 100)])
+        self.assertEqual(self.generation(), 12)
+
+    def test_a_reload_comes_after_the_changes_before_it(self):
+        self.reload(1)
+        self.set_weight(2, 7)
+        self.client.ask(3, "reload")
+        self.client.ask(4, "backend.remove", {"service": "web", "name": "web-5"})
+        self.let_go()
+        self.assertEqual(self.numbers(4), [1, 2, 3, 4])
+        self.assertEqual(self.backend("web/web-1")["weight"], 100)
+        self.assertEqual(len(self.json("backend", "list")["backends"]), 4)
+
+    def test_a_save_comes_after_the_file_is_read(self):
+        self.reload(1)
+        self.client.ask(2, "config.save")
+        self.client.ask(3, "status")
+        self.assertEqual(self.numbers(1), [3])
+        self.let_go()
+        self.assertEqual(sorted(self.numbers(2)), [1, 2])
+        self.assertEqual(len(self.json("backend", "list")["backends"]), 5)
+
+    def test_changes_come_after_a_reload_that_fails(self):
+        self.let_go()
+        self.daemon.config.write_text("{", encoding="utf-8")
+        self.hold()
+        self.reload(1)
+        self.set_weight(2, 7)
+        self.let_go()
+        failed = self.client.answer()
+        self.assertEqual((failed["id"], failed["error"]["code"]), (1, INVALID_PARAMS))
+        self.assertEqual(self.numbers(1), [2])
+        self.assertEqual(self.backend("web/web-1")["weight"], 7)
+
+    def test_changes_come_after_the_signals_before_them(self):
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.wait_for_the_reader()
+        self.set_weight(1, 7)
+        self.client.ask(2, "status")
+        self.assertEqual(self.numbers(1), [2])
+        self.let_go()
+        self.assertEqual(self.numbers(1), [1])
+        self.assertEqual(self.backend("web/web-1")["weight"], 7)
+        self.assertEqual(len(self.json("backend", "list")["backends"]), 5)
+
+    def test_it_stops_while_a_file_is_read(self):
+        self.reload(1)
+        self.set_weight(2, 7)
+        # Both are there before it is told to stop.
+        self.client.ask(3, "status")
+        self.assertEqual(self.numbers(1), [3])
+        self.daemon.process.terminate()
+        refused = [self.client.answer()]
+        self.let_go()
+        refused.append(self.client.answer())
+        self.assertEqual([(one["id"], one["error"]["message"]) for one in refused],
+                         [(2, "shuntd stops"), (1, "shuntd stops")])
+        self.daemon.stop()
 
 
 class Plans(ControlCase):

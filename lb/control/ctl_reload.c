@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_reload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cfg_yaml.h"
+#include "ctl_daemon.h"
+
+#define STOPS "shuntd stops"
+
+/* A change that waits for its turn. */
+struct change {
+	ctl_method_fn fn; /* NULL: a signal asks for a reload */
+	json_t *params;
+	struct ctl_call *call;
+	struct change *next;
+};
+
+struct ctl_reload {
+	struct ctl_daemon *daemon;
+	struct ctl_loop *loop;
+	struct ctl_timer *turn; /* not NULL: the first change has its turn then */
+	struct change *first;   /* as they came */
+	struct change **last;   /* where the next is put */
+	size_t n_hangups;       /* reloads by signal that wait or are read */
+	bool has_hangup;        /* one waits: its file is not being read yet */
+	bool is_reading;
+	bool is_taking_turn;
+	bool is_over;
+};
+
+/* A file that is read aside, to be put in force. */
+struct reading {
+	struct ctl_task task;
+	struct ctl_reload *reload; /* the control thread's */
+	struct ctl_call *call;     /* the same; NULL: a signal asked */
+	char *path;
+	struct ctl_messages messages;
+	bool is_read;
+	struct cfg_model next; /* where it is read */
+};
+
+/* Files. */
+
+/* A pipe or a device would have the thread wait for whoever feeds it. */
+static bool
+is_regular(const char *path, FILE *messages)
+{
+	struct stat file;
+
+	if (stat(path, &file) != 0)
+		(void)fprintf(messages, "%s: cannot be opened: %s\n", path, strerror(errno));
+	else if (!S_ISREG(file.st_mode))
+		(void)fprintf(messages, "%s: expected a regular file\n", path);
+	else
+		return true;
+	return false;
+}
+
+bool
+ctl_reload_scan(const char *path, struct ctl_messages *messages, struct cfg_model *out)
+{
+	return is_regular(path, messages->errors.to) &&
+	       cfg_read_file(path, messages->errors.to, out) == 0;
+}
+
+char *
+ctl_reload_find_obstacle(const struct cfg_model *old, const struct cfg_model *next)
+{
+	char *text = NULL;
+	size_t n_text = 0;
+	FILE *stream = open_memstream(&text, &n_text);
+	bool can = false;
+
+	if (stream != NULL) {
+		can = ctl_daemon_can_change(old, next, stream);
+		(void)fclose(stream);
+	}
+	if (can) {
+		free(text);
+		return NULL;
+	}
+	if (text != NULL && n_text > 0 && text[n_text - 1] == '\n')
+		text[n_text - 1] = '\0';
+	return text != NULL ? text : strdup("there is not enough memory");
+}
+
+/* Changes that wait. */
+
+static bool
+put(struct ctl_reload *reload, ctl_method_fn fn, const json_t *params, struct ctl_call *call)
+{
+	struct change *change = calloc(1, sizeof(*change));
+
+	if (change == NULL)
+		return false;
+	*change = (struct change){.fn = fn, .params = json_deep_copy(params), .call = call};
+	if (params != NULL && change->params == NULL) {
+		free(change);
+		return false;
+	}
+	*reload->last = change;
+	reload->last = &change->next;
+	return true;
+}
+
+/* NULL: none. */
+static struct change *
+take(struct ctl_reload *reload)
+{
+	struct change *change = reload->first;
+
+	if (change != NULL)
+		reload->first = change->next;
+	if (reload->first == NULL)
+		reload->last = &reload->first;
+	return change;
+}
+
+static void
+free_change(struct change *change)
+{
+	json_decref(change->params);
+	free(change);
+}
+
+static void start_reading(struct ctl_reload *reload, const char *path, struct ctl_call *call);
+
+static void
+take_turn(struct ctl_reload *reload)
+{
+	struct change *change = take(reload);
+
+	if (change == NULL)
+		return;
+	reload->is_taking_turn = true;
+	if (change->fn != NULL) {
+		change->fn(reload->daemon, change->params, change->call);
+	} else {
+		reload->has_hangup = false;
+		start_reading(reload, ctl_daemon_config_path(reload->daemon), NULL);
+	}
+	reload->is_taking_turn = false;
+	free_change(change);
+}
+
+static void plan_turn(struct ctl_reload *reload);
+
+static void
+on_turn(void *context)
+{
+	struct ctl_reload *reload = context;
+
+	reload->turn = NULL;
+	take_turn(reload);
+	plan_turn(reload);
+}
+
+/* Each change in a turn of the loop's, so that others are answered in between. */
+static void
+plan_turn(struct ctl_reload *reload)
+{
+	while (reload->first != NULL && !reload->is_reading && reload->turn == NULL)
+		if (ctl_loop_add_timer(reload->loop, 0, 0, on_turn, reload, &reload->turn) != 0)
+			take_turn(reload);
+}
+
+bool
+ctl_reload_defer(struct ctl_reload *reload, ctl_method_fn fn, const json_t *params,
+	struct ctl_call *call)
+{
+	if (reload->is_taking_turn || (!reload->is_reading && reload->first == NULL))
+		return false;
+	if (!put(reload, fn, params, call))
+		ctl_params_no_memory(call);
+	return true;
+}
+
+/* Reloads. */
+
+static void
+run_reading(struct ctl_task *task)
+{
+	struct reading *reading = (struct reading *)task;
+
+	reading->is_read = ctl_reload_scan(reading->path, &reading->messages, &reading->next);
+}
+
+static void
+free_reading(struct reading *reading)
+{
+	ctl_messages_close(&reading->messages);
+	if (reading->is_read)
+		cfg_model_fini(&reading->next);
+	free(reading->path);
+	free(reading);
+}
+
+static void
+finish_call(struct reading *reading)
+{
+	struct ctl_daemon *daemon = reading->reload->daemon;
+	char *obstacle;
+
+	if (!reading->is_read) {
+		ctl_messages_answer(&reading->messages, CTL_RPC_INVALID_PARAMS, reading->call);
+		return;
+	}
+	obstacle = ctl_reload_find_obstacle(ctl_daemon_wanted(daemon), &reading->next);
+	if (obstacle != NULL) {
+		ctl_call_error(reading->call, CTL_RPC_REFUSED, "%s", obstacle);
+		free(obstacle);
+		return;
+	}
+	reading->is_read = false;
+	ctl_daemon_change(daemon, &reading->next, reading->call);
+}
+
+static void
+finish_hangup(struct reading *reading)
+{
+	struct ctl_reload *reload = reading->reload;
+	struct ctl_daemon *daemon = reload->daemon;
+	struct cfg_model *next = NULL;
+
+	if (fflush(reading->messages.errors.to) == 0)
+		(void)fputs(reading->messages.text, stderr);
+	if (!reading->is_read)
+		(void)fprintf(stderr, "shuntd: %s is not loaded; what runs goes on\n",
+			reading->path);
+	else if (ctl_daemon_can_change(ctl_daemon_wanted(daemon), &reading->next, stderr))
+		next = &reading->next;
+	if (next != NULL)
+		reading->is_read = false;
+	reload->n_hangups--;
+	ctl_daemon_end_hangup(daemon, next);
+}
+
+static void
+finish_reading(struct ctl_task *task, bool is_done)
+{
+	struct reading *reading = (struct reading *)task;
+	struct ctl_reload *reload = reading->reload;
+
+	reload->is_reading = false;
+	if (!is_done || reload->is_over) {
+		if (reading->call != NULL)
+			ctl_call_error(reading->call, CTL_RPC_REFUSED, STOPS);
+	} else if (reading->call != NULL) {
+		finish_call(reading);
+	} else {
+		finish_hangup(reading);
+	}
+	free_reading(reading);
+	if (!reload->is_over)
+		plan_turn(reload);
+}
+
+static void
+refuse_reading(struct ctl_reload *reload, struct ctl_call *call)
+{
+	if (call != NULL) {
+		ctl_params_no_memory(call);
+		return;
+	}
+	(void)fprintf(stderr, "shuntd: there is not enough memory to reload\n");
+	reload->n_hangups--;
+	ctl_daemon_end_hangup(reload->daemon, NULL);
+}
+
+static void
+start_reading(struct ctl_reload *reload, const char *path, struct ctl_call *call)
+{
+	struct reading *reading = calloc(1, sizeof(*reading));
+	char *copy = strdup(path);
+
+	if (reading != NULL)
+		*reading =
+			(struct reading){.task = {.run = run_reading, .finish = finish_reading},
+				.reload = reload,
+				.call = call,
+				.path = copy};
+	if (reading == NULL || copy == NULL ||
+		ctl_messages_open(&reading->messages, copy) != 0) {
+		free(reading);
+		free(copy);
+		refuse_reading(reload, call);
+		return;
+	}
+	reload->is_reading = true;
+	ctl_aside_submit(ctl_daemon_aside(reload->daemon), &reading->task);
+}
+
+void
+ctl_reload_file(struct ctl_reload *reload, const char *path, struct ctl_call *call)
+{
+	start_reading(reload, path, call);
+}
+
+void
+ctl_reload_hang_up(struct ctl_reload *reload)
+{
+	if (reload->has_hangup)
+		return;
+	reload->n_hangups++;
+	if (!put(reload, NULL, NULL, NULL)) {
+		refuse_reading(reload, NULL);
+		return;
+	}
+	reload->has_hangup = true;
+	plan_turn(reload);
+}
+
+bool
+ctl_reload_is_hung_up(const struct ctl_reload *reload)
+{
+	return reload != NULL && reload->n_hangups > 0;
+}
+
+int
+ctl_reload_create(struct ctl_daemon *daemon, struct ctl_loop *loop, struct ctl_reload **out)
+{
+	struct ctl_reload *reload = calloc(1, sizeof(*reload));
+
+	if (reload == NULL)
+		return -ENOMEM;
+	reload->daemon = daemon;
+	reload->loop = loop;
+	reload->last = &reload->first;
+	*out = reload;
+	return 0;
+}
+
+void
+ctl_reload_stop(struct ctl_reload *reload)
+{
+	struct change *change;
+
+	if (reload == NULL)
+		return;
+	reload->is_over = true;
+	if (reload->turn != NULL)
+		ctl_loop_remove_timer(reload->loop, reload->turn);
+	reload->turn = NULL;
+	while ((change = take(reload)) != NULL) {
+		if (change->call != NULL)
+			ctl_call_error(change->call, CTL_RPC_REFUSED, STOPS);
+		free_change(change);
+	}
+}
+
+void
+ctl_reload_destroy(struct ctl_reload *reload)
+{
+	free(reload);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_RELOAD_H
+#define CTL_RELOAD_H
+
+/**
+ * @file
+ * Changes in the order in which they are asked for, though a reload's file is read aside: what
+ * would change something, and comes while a file is being read, waits for that reload and then
+ * takes its turn, one in each turn of the loop. What only shows does not wait.
+ *
+ * All functions but those of a file are the control thread's.
+ */
+
+#include "ctl_aside.h"
+#include "ctl_params.h"
+#include "ctl_rpc.h"
+
+struct ctl_reload; /* opaque */
+struct ctl_daemon;
+
+/**
+ * @param daemon    Whose configuration is changed; not owned.
+ * @param[out] out  Untouched on error.
+ * @retval -ENOMEM  No memory.
+ */
+int ctl_reload_create(struct ctl_daemon *daemon, struct ctl_loop *loop,
+	struct ctl_reload **out) lb_must_check;
+
+/** Change nothing any more: whoever waits is told that shuntd stops. NULL is allowed. */
+void ctl_reload_stop(struct ctl_reload *reload);
+
+/** After the thread aside has ended, and ctl_reload_stop(). NULL is allowed. */
+void ctl_reload_destroy(struct ctl_reload *reload);
+
+/**
+ * Whether a call must wait for its turn; to be asked first by each method that changes
+ * something. If so, fn is called again with the same, later, and the answer is no.
+ */
+bool ctl_reload_defer(struct ctl_reload *reload, ctl_method_fn fn, const json_t *params,
+	struct ctl_call *call);
+
+/** Read a file aside and put it in force; in its turn. */
+void ctl_reload_file(struct ctl_reload *reload, const char *path, struct ctl_call *call);
+
+/**
+ * Reload the daemon's own file, as SIGHUP asks for: what there is to say goes to stderr, and
+ * ctl_daemon_end_hangup() is told the outcome. One that waits is enough for many signals.
+ */
+void ctl_reload_hang_up(struct ctl_reload *reload);
+
+/** A signal's reload has not been read. NULL is allowed. */
+bool ctl_reload_is_hung_up(const struct ctl_reload *reload);
+
+/* Of a file, on any thread. */
+
+/** Read a configuration from a regular file. False: messages say why. */
+bool ctl_reload_scan(const char *path, struct ctl_messages *messages, struct cfg_model *out);
+
+/**
+ * What keeps a model from being put in force without a restart.
+ *
+ * @return one line, to be freed; NULL: nothing.
+ */
+char *ctl_reload_find_obstacle(const struct cfg_model *old, const struct cfg_model *next);
+
+#endif
