@@ -99,7 +99,7 @@ create_ring(struct dp_nic *nic, unsigned int n_workers)
 	return nic->tx_ring == NULL ? -rte_errno : 0;
 }
 
-/* All but its start. Whatever comes of it, close_nic() ends it. */
+/* All but its start. */
 static int
 prepare_nic(struct dp_nic *nic, struct rte_mempool *pool, const struct rte_eth_dev_info *info,
 	const struct dp_port_place *place, bool is_twin)
@@ -118,6 +118,17 @@ close_nic(struct dp_nic *nic)
 {
 	(void)rte_eth_dev_stop(nic->id);
 	(void)rte_eth_dev_close(nic->id);
+	rte_ring_free(nic->tx_ring);
+	nic->tx_ring = NULL;
+}
+
+/*
+ * A device that did not start is not closed: net_af_xdp takes the XDP program off an interface
+ * then, which may be another shuntd's. The process ends, and what it holds with it.
+ */
+static void
+give_up_nic(struct dp_nic *nic)
+{
 	rte_ring_free(nic->tx_ring);
 	nic->tx_ring = NULL;
 }
@@ -167,7 +178,7 @@ open_twin(struct dp_port *port, const struct dp_port_conf *conf,
 		if (ret == 0)
 			ret = rte_eth_dev_start(twin->id);
 		if (ret != 0)
-			close_nic(twin);
+			give_up_nic(twin);
 	}
 	if (ret != 0) {
 		(void)rte_eal_hotplug_remove("vdev", device);
@@ -297,20 +308,20 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf,
 	port->nic.mtu = conf->mtu;
 	ret = prepare_nic(&port->nic, port->pool, &info, place, false);
 	if (ret != 0)
-		goto close;
+		goto give_up;
 	ret = set_mtu(port, conf, messages);
 	if (ret != 0) {
-		close_nic(&port->nic);
+		give_up_nic(&port->nic);
 		return ret;
 	}
 	ret = rte_eth_dev_start(port->nic.id);
 	if (ret != 0)
-		goto close;
+		goto give_up;
 	say_what_is_special(port, conf, place, messages);
 	return 0;
 
-close:
-	close_nic(&port->nic);
+give_up:
+	give_up_nic(&port->nic);
 failed:
 	(void)fprintf(messages, "port '%s': device '%s' does not start: %s; %s\n", conf->name,
 		conf->device, rte_strerror(-ret), dp_port_find_cure(ret));
@@ -339,23 +350,18 @@ dp_port_open(const struct dp_port_conf *conf, const struct dp_port_place *place,
 		return ret;
 	}
 	ret = open_device(&port, conf, place, messages);
-	if (ret != 0)
-		goto free_pool;
+	if (ret != 0) /* its queues may point to the pool */
+		return ret;
 	if (conf->wants_twin && !port.hears_itself) {
 		ret = open_twin(&port, conf, place, messages);
 		if (ret != 0) {
 			dp_port_say_why_no_twin(conf, ret, messages);
-			goto close_nic;
+			dp_port_close(&port);
+			return ret;
 		}
 	}
 	*out = port;
 	return 0;
-
-close_nic:
-	close_nic(&port.nic);
-free_pool:
-	rte_mempool_free(port.pool);
-	return ret;
 }
 
 void

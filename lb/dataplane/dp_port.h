@@ -53,7 +53,8 @@ struct dp_port_place {
 /**
  * Open a device and its twin, and start both.
  *
- * @retval -errno   Why not; messages was told, with what cures it. Nothing is left open.
+ * @retval -errno   Why not; messages was told, with what cures it. Nothing is left running;
+ *                  what did not start keeps its memory.
  */
 int dp_port_open(const struct dp_port_conf *conf, const struct dp_port_place *place,
 	struct dp_port *out, FILE *messages) lb_must_check;

@@ -83,6 +83,14 @@ give_bytes(void *context, const json_t *params, struct ctl_call *call)
 	ctl_call_result(call, json_string_nocheck("\xff"));
 }
 
+/* Its first parameter is the text of its result; none: there was no memory for it. */
+static void
+give_text(void *context, const json_t *params, struct ctl_call *call)
+{
+	(void)context;
+	ctl_call_text(call, json_string_value(json_array_get(params, 0)));
+}
+
 static void
 keep(void *context, const json_t *params, struct ctl_call *call)
 {
@@ -121,6 +129,7 @@ static const struct ctl_method methods[] = {
 	{"fail_in_bytes", refuse_in_bytes},
 	{"give_nothing", give_nothing},
 	{"give_bytes", give_bytes},
+	{"give_text", give_text},
 	{"give_much", give_much},
 	{"later", keep},
 	{"mark", mark},
@@ -337,6 +346,11 @@ static const struct exchange exchanges[] = {
 		ERROR_LINE("7", "-32603", "the answer cannot be written: out of memory")},
 	{"a result that is no UTF-8", REQUEST("7", "\"give_bytes\""),
 		ERROR_LINE("7", "-32603", "the answer cannot be written: it is not UTF-8")},
+	{"a result that is text already",
+		REQUEST("\"\\u00e9\"", "\"give_text\",\"params\":[\"{\\\"a\\\":[1]}\"]"),
+		RESULT("\"\xc3\xa9\"", "{\"a\":[1]}")},
+	{"a text that there is no memory for", REQUEST("7", "\"give_text\""),
+		ERROR_LINE("7", "-32603", "the answer cannot be written: out of memory")},
 	{"blanks around it, and the end of a line as on Windows",
 		" \t{ \"id\":1, \"method\":\"echo\",\"jsonrpc\":\"2.0\" }\t\r\n", PONG},
 	{"an empty line is passed over", "\n", NULL},
