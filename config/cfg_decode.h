@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Tree -> model, section by section; only cfg_yaml*.c include this.
+ * Tree -> model, section by section; only cfg_yaml*.c and cfg_reader.c include this.
  *
  * Each function tells errors of all that is wrong under its node and decodes the rest, so
  * that one run shows every error. Parts that had one are marked CFG_BAD_*.
@@ -29,5 +29,18 @@ void cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors
 
 void cfg_decode_services(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_model *out);
+
+/** A whole file's tree. out is a model to be freed also where errors was told. */
+void cfg_decode_model(const struct cfg_node *root, struct cfg_errors *errors,
+	struct cfg_model *out);
+
+/**
+ * Check a decoded model as a whole, also after errors: what is wrong between the parts belongs
+ * to the same run.
+ *
+ * @return 0, or -EINVAL or -ENOMEM where errors has been told anything by now; the model is
+ *         freed then.
+ */
+int cfg_finish_model(struct cfg_model *model, struct cfg_errors *errors) lb_must_check;
 
 #endif

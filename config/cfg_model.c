@@ -65,8 +65,8 @@ free_port(struct cfg_port *port)
 	free(port->addresses);
 }
 
-static void
-free_service(struct cfg_service *service)
+void
+cfg_service_fini(struct cfg_service *service)
 {
 	for (size_t i = 0; i < service->n_backends; i++)
 		free(service->backends[i].name);
@@ -81,7 +81,7 @@ cfg_model_fini(struct cfg_model *model)
 		free_port(&model->dataplane.ports[i]);
 	free(model->dataplane.ports);
 	for (size_t i = 0; i < model->n_services; i++)
-		free_service(&model->services[i]);
+		cfg_service_fini(&model->services[i]);
 	free(model->services);
 	free_text(model->control_socket);
 	free_text(model->control_metrics);
@@ -142,8 +142,8 @@ copy_port(const struct cfg_port *port, struct cfg_port *out)
 	return 0;
 }
 
-static int
-copy_service(const struct cfg_service *service, struct cfg_service *out)
+int
+cfg_service_copy(const struct cfg_service *service, struct cfg_service *out)
 {
 	*out = *service;
 	out->name = NULL;
@@ -194,7 +194,7 @@ copy_services(const struct cfg_model *model, struct cfg_model *out)
 		return -ENOMEM;
 	for (size_t i = 0; i < model->n_services; i++) {
 		out->n_services++;
-		if (copy_service(&model->services[i], &out->services[i]) != 0)
+		if (cfg_service_copy(&model->services[i], &out->services[i]) != 0)
 			return -ENOMEM;
 	}
 	return 0;

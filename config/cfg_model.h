@@ -183,6 +183,18 @@ int cfg_model_set_text(char **where, const char *text) lb_must_check;
 int cfg_model_copy(const struct cfg_model *model, struct cfg_model *out) lb_must_check;
 
 /**
+ * A deep copy of one service.
+ *
+ * @param[out] out  To be given to cfg_service_fini(), also on error.
+ * @retval 0        Success.
+ * @retval -ENOMEM  No memory.
+ */
+int cfg_service_copy(const struct cfg_service *service, struct cfg_service *out) lb_must_check;
+
+/** Free what a service owns. */
+void cfg_service_fini(struct cfg_service *service);
+
+/**
  * Whether two models say the same, in the same order; positions and file name do not count.
  */
 bool cfg_model_equal(const struct cfg_model *a, const struct cfg_model *b);

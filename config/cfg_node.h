@@ -85,6 +85,12 @@ int cfg_node_read(FILE *stream, struct cfg_errors *errors, struct cfg_node **out
  */
 int cfg_node_read_file(struct cfg_errors *errors, struct cfg_node **out) lb_must_check;
 
+/**
+ * The bytes of the file that errors->file names, to be freed. Errors as of
+ * cfg_node_read_file(), and -EINVAL for a file of more than 256 MiB.
+ */
+int cfg_read_bytes(struct cfg_errors *errors, char **out, size_t *n_out) lb_must_check;
+
 /** As cfg_node_read(), from memory. */
 int cfg_node_parse(const char *text, size_t n_bytes, struct cfg_errors *errors,
 	struct cfg_node **out) lb_must_check;

@@ -72,7 +72,7 @@ cfg_node_read(FILE *stream, struct cfg_errors *errors, struct cfg_node **out)
 }
 
 int
-cfg_node_read_file(struct cfg_errors *errors, struct cfg_node **out)
+cfg_read_bytes(struct cfg_errors *errors, char **out, size_t *n_out)
 {
 	FILE *stream = fopen(errors->file, "re");
 	int ret;
@@ -83,7 +83,22 @@ cfg_node_read_file(struct cfg_errors *errors, struct cfg_node **out)
 			strerror(-ret));
 		return ret;
 	}
-	ret = cfg_node_read(stream, errors, out);
+	ret = read_stream(stream, errors, out, n_out);
 	(void)fclose(stream); /* only read from: nothing is lost */
+	return ret;
+}
+
+int
+cfg_node_read_file(struct cfg_errors *errors, struct cfg_node **out)
+{
+	char *text = NULL;
+	size_t n_bytes = 0;
+	int ret;
+
+	ret = cfg_read_bytes(errors, &text, &n_bytes);
+	if (ret != 0)
+		return ret;
+	ret = cfg_node_parse(text, n_bytes, errors, out);
+	free(text);
 	return ret;
 }

@@ -127,26 +127,38 @@ decode_root(const struct cfg_node *root, struct cfg_errors *errors, struct cfg_m
 		(void)cfg_read_u64(seed, "hash_seed", 0, UINT64_MAX, errors, &out->hash_seed);
 }
 
+void
+cfg_decode_model(const struct cfg_node *root, struct cfg_errors *errors, struct cfg_model *out)
+{
+	cfg_model_init(out);
+	out->file = cfg_keep_text(errors->file, errors);
+	decode_root(root, errors, out);
+}
+
+int
+cfg_finish_model(struct cfg_model *model, struct cfg_errors *errors)
+{
+	if (!errors->no_memory)
+		(void)cfg_check_model(model, errors);
+	if (errors->n_errors == 0)
+		return 0;
+	cfg_model_fini(model);
+	return errors->no_memory ? -ENOMEM : -EINVAL;
+}
+
 /* Takes the tree. */
 static int
-decode_model(struct cfg_node *root, struct cfg_errors *errors, struct cfg_model *out)
+read_tree(struct cfg_node *root, struct cfg_errors *errors, struct cfg_model *out)
 {
 	struct cfg_model model;
+	int ret;
 
-	cfg_model_init(&model);
-	model.file = cfg_keep_text(errors->file, errors);
-	decode_root(root, errors, &model);
+	cfg_decode_model(root, errors, &model);
 	cfg_node_free(root);
-
-	/* Also after errors: what is wrong between the parts belongs to the same run. */
-	if (!errors->no_memory)
-		(void)cfg_check_model(&model, errors);
-	if (errors->n_errors != 0) {
-		cfg_model_fini(&model);
-		return errors->no_memory ? -ENOMEM : -EINVAL;
-	}
-	*out = model;
-	return 0;
+	ret = cfg_finish_model(&model, errors);
+	if (ret == 0)
+		*out = model;
+	return ret;
 }
 
 int
@@ -158,7 +170,7 @@ cfg_read_file(const char *path, FILE *messages, struct cfg_model *out)
 
 	if (ret != 0)
 		return ret;
-	return decode_model(root, &errors, out);
+	return read_tree(root, &errors, out);
 }
 
 int
@@ -171,5 +183,5 @@ cfg_read_text_model(const char *name, const char *text, size_t n_bytes, FILE *me
 
 	if (ret != 0)
 		return ret;
-	return decode_model(root, &errors, out);
+	return read_tree(root, &errors, out);
 }

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "cfg_yaml.h"
+#include "cfg_reader.h"
 #include "ctl_apply.h"
 #include "ctl_daemon.h"
 #include "ctl_notify.h"
@@ -43,6 +43,7 @@ struct options {
 	const char *config;
 	const char *eal;
 	bool is_check;
+	struct cfg_reader *reader; /* has read config */
 };
 
 /* With the plane running: control until it is told to stop. */
@@ -50,7 +51,9 @@ static int
 run(const struct options *options, struct cfg_model *model, struct dp *dp)
 {
 	const bool is_adaptive = model->dataplane.idle == CFG_IDLE_ADAPTIVE;
-	const struct ctl_daemon_conf conf = {.config_path = options->config, .dp = dp};
+	const struct ctl_daemon_conf conf = {.config_path = options->config,
+		.reader = options->reader,
+		.dp = dp};
 	struct ctl_daemon *daemon;
 	int status = FAILED;
 
@@ -170,9 +173,16 @@ main(int argc, char *argv[])
 		return usage_error("it takes options alone. ");
 	if (options.config == NULL)
 		return usage_error("which configuration? Name it with --config FILE. ");
-	if (cfg_read_file(options.config, stderr, &model) != 0)
-		return BAD_USAGE;
-	status = options.is_check ? DONE : start(&options, &model);
-	cfg_model_fini(&model);
+	options.reader = cfg_reader_create();
+	if (options.reader == NULL) {
+		(void)fprintf(stderr, "shuntd: there is not enough memory\n");
+		return FAILED;
+	}
+	status = BAD_USAGE;
+	if (cfg_reader_read(options.reader, options.config, stderr, &model) == 0) {
+		status = options.is_check ? DONE : start(&options, &model);
+		cfg_model_fini(&model);
+	}
+	cfg_reader_destroy(options.reader);
 	return status;
 }

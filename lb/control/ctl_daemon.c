@@ -30,6 +30,7 @@ struct waiting {
 
 struct ctl_daemon {
 	const char *config_path;
+	struct cfg_reader *reader;
 	struct dp *dp;
 	uint64_t begun_ms;
 	struct ctl_loop *loop;
@@ -420,6 +421,7 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 	if (daemon == NULL)
 		return -ENOMEM;
 	daemon->config_path = conf->config_path;
+	daemon->reader = conf->reader;
 	daemon->dp = conf->dp;
 	daemon->wanted = *model;
 	cfg_model_init(model);
@@ -504,6 +506,12 @@ struct ctl_aside *
 ctl_daemon_aside(const struct ctl_daemon *daemon)
 {
 	return daemon->aside;
+}
+
+struct cfg_reader *
+ctl_daemon_reader(const struct ctl_daemon *daemon)
+{
+	return daemon->reader;
 }
 
 struct dp *

@@ -14,6 +14,7 @@
  */
 
 #include "cfg_model.h"
+#include "cfg_reader.h"
 #include "ctl_aside.h"
 #include "ctl_ports.h"
 #include "ctl_reload.h"
@@ -25,7 +26,8 @@ struct ctl_daemon; /* opaque */
 struct ctl_daemon_conf {
 	const char
 		*config_path; /**< what a reload reads, unless it is told another; not owned */
-	struct dp *dp;        /**< with its ports open, not running yet */
+	struct cfg_reader *reader; /**< has read config_path; the thread aside's, not owned */
+	struct dp *dp;             /**< with its ports open, not running yet */
 };
 
 /**
@@ -72,6 +74,9 @@ struct ctl_aside *ctl_daemon_aside(const struct ctl_daemon *daemon);
 
 /** What is wanted: what is in force, and the changes that are being built. */
 const struct cfg_model *ctl_daemon_wanted(const struct ctl_daemon *daemon);
+
+/** For the thread aside alone. */
+struct cfg_reader *ctl_daemon_reader(const struct ctl_daemon *daemon);
 
 struct dp *ctl_daemon_dp(const struct ctl_daemon *daemon);
 

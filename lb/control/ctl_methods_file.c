@@ -33,6 +33,7 @@ struct plan_task {
 	struct ctl_daemon *daemon; /* the control thread's */
 	struct ctl_call *call;     /* the same */
 	struct ctl_view *view;     /* held */
+	struct cfg_reader *reader; /* the thread's */
 	char *path;
 	uint32_t *counts; /* live flows by backend id; NULL: the workers do not say */
 	struct ctl_messages messages;
@@ -66,7 +67,7 @@ run_plan(struct ctl_task *task)
 	struct plan_task *plan = (struct plan_task *)task;
 	struct cfg_model next;
 
-	plan->is_read = ctl_reload_scan(plan->path, &plan->messages, &next);
+	plan->is_read = ctl_reload_scan(plan->reader, plan->path, &plan->messages, &next);
 	if (!plan->is_read)
 		return;
 	plan->answer = write_plan(plan, &next);
@@ -134,6 +135,7 @@ ctl_method_plan(void *context, const json_t *params, struct ctl_call *call)
 		.daemon = daemon,
 		.call = call,
 		.view = ctl_daemon_hold_view(daemon),
+		.reader = ctl_daemon_reader(daemon),
 		.path = strdup(path)};
 	if (plan->path == NULL || ctl_messages_open(&plan->messages, plan->path) != 0) {
 		ctl_params_no_memory(call);

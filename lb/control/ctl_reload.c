@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cfg_yaml.h"
 #include "ctl_daemon.h"
 
 #define STOPS "shuntd stops"
@@ -37,6 +36,7 @@ struct reading {
 	struct ctl_task task;
 	struct ctl_reload *reload; /* the control thread's */
 	struct ctl_call *call;     /* the same; NULL: a signal asked */
+	struct cfg_reader *reader; /* the thread's */
 	char *path;
 	struct ctl_messages messages;
 	bool is_read;
@@ -61,10 +61,11 @@ is_regular(const char *path, FILE *messages)
 }
 
 bool
-ctl_reload_scan(const char *path, struct ctl_messages *messages, struct cfg_model *out)
+ctl_reload_scan(struct cfg_reader *reader, const char *path, struct ctl_messages *messages,
+	struct cfg_model *out)
 {
 	return is_regular(path, messages->errors.to) &&
-	       cfg_read_file(path, messages->errors.to, out) == 0;
+	       cfg_reader_read(reader, path, messages->errors.to, out) == 0;
 }
 
 char *
@@ -186,7 +187,8 @@ run_reading(struct ctl_task *task)
 {
 	struct reading *reading = (struct reading *)task;
 
-	reading->is_read = ctl_reload_scan(reading->path, &reading->messages, &reading->next);
+	reading->is_read = ctl_reload_scan(reading->reader, reading->path, &reading->messages,
+		&reading->next);
 }
 
 static void
@@ -280,6 +282,7 @@ start_reading(struct ctl_reload *reload, const char *path, struct ctl_call *call
 	if (reading != NULL)
 		*reading =
 			(struct reading){.task = {.run = run_reading, .finish = finish_reading},
+				.reader = ctl_daemon_reader(reload->daemon),
 				.reload = reload,
 				.call = call,
 				.path = copy};

@@ -11,6 +11,7 @@
  * All functions but those of a file are the control thread's.
  */
 
+#include "cfg_reader.h"
 #include "ctl_aside.h"
 #include "ctl_params.h"
 #include "ctl_rpc.h"
@@ -51,10 +52,11 @@ void ctl_reload_hang_up(struct ctl_reload *reload);
 /** A signal's reload has not been read. NULL is allowed. */
 bool ctl_reload_is_hung_up(const struct ctl_reload *reload);
 
-/* Of a file, on any thread. */
+/* Of a file, on the thread aside. */
 
 /** Read a configuration from a regular file. False: messages say why. */
-bool ctl_reload_scan(const char *path, struct ctl_messages *messages, struct cfg_model *out);
+bool ctl_reload_scan(struct cfg_reader *reader, const char *path, struct ctl_messages *messages,
+	struct cfg_model *out);
 
 /**
  * What keeps a model from being put in force without a restart.

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfg_yaml.h"
+#include "cfg_reader.h"
 #include "failing_malloc.h"
 
 static const char text[] =
@@ -41,6 +41,49 @@ test_reading_survives_each_failure(void **state)
 	failing_malloc_at = 0;
 	assert_int_equal(ret, 0);
 	EXPECT(n > 15, "only %u allocations were failed", n);
+}
+
+/* Whatever fails, a read that says 0 gives the whole model, and so does the next one. */
+static void
+test_reading_again_survives_each_failure(void **state)
+{
+	/* The text with the address 198.51.100.19 for the last service. */
+	char next[sizeof(text)];
+	struct cfg_model expected;
+	int n = 0;
+
+	(void)state;
+	memcpy(next, text, sizeof(text));
+	strstr(next, "100.11")[5] = '9';
+	assert_int_equal(cfg_read_text_model("f", next, strlen(next), NULL, &expected), 0);
+	do {
+		struct cfg_reader *reader = cfg_reader_create();
+		struct cfg_model model;
+		int ret;
+
+		assert_non_null(reader);
+		assert_int_equal(cfg_reader_read_text(reader, "f", text, strlen(text), NULL,
+					 &model),
+			0);
+		cfg_model_fini(&model);
+		failing_malloc_at = ++n;
+		ret = cfg_reader_read_text(reader, "f", next, strlen(next), NULL, &model);
+		if (ret != 0) {
+			EXPECT(ret == -ENOMEM && failing_malloc_at == 0, "failure %d: %d", n,
+				ret);
+			ret = cfg_reader_read_text(reader, "f", next, strlen(next), NULL,
+				&model);
+		}
+		EXPECT(ret == 0 && cfg_model_equal(&model, &expected), "after failure %d: %d",
+			n, ret);
+		EXPECT(failing_malloc_at == 0 || cfg_reader_count_partial(reader) == 1,
+			"without a failure it is not read in part");
+		cfg_model_fini(&model);
+		cfg_reader_destroy(reader);
+	} while (failing_malloc_at == 0);
+	failing_malloc_at = 0;
+	EXPECT(n > 20, "only %d allocations were failed", n);
+	cfg_model_fini(&expected);
 }
 
 static void
@@ -75,7 +118,7 @@ test_adding_survives_each_failure(void **state)
 	const struct cfg_backend backend = {.name = name};
 
 	(void)state;
-	for (unsigned int n = 1; n <= 3; n++) {
+	for (int n = 1; n <= 3; n++) {
 		struct cfg_service service = {.backends = NULL};
 
 		failing_malloc_at = n;
@@ -93,6 +136,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reading_survives_each_failure),
+		cmocka_unit_test(test_reading_again_survives_each_failure),
 		cmocka_unit_test(test_copying_survives_each_failure),
 		cmocka_unit_test(test_adding_survives_each_failure),
 	};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CFG_READER_H
+#define CFG_READER_H
+
+/**
+ * @file
+ * Reads one configuration file again and again, in about the time that its changes take.
+ *
+ * A reader keeps the last text that was right, and its model. Where the next text differs in
+ * some items of `services` alone, only those are parsed; of the others the reader copies what
+ * it has. All else, and all that is wrong or doubtful, is read whole. So the result and the
+ * messages are always those of cfg_read_file().
+ *
+ * Not thread-safe: at most one thread at a time.
+ */
+
+#include "cfg_yaml.h"
+
+struct cfg_reader;
+
+/** @return a reader that has read nothing, to be given to cfg_reader_destroy(); NULL: no memory
+ */
+struct cfg_reader *cfg_reader_create(void);
+
+void cfg_reader_destroy(struct cfg_reader *reader);
+
+/** As cfg_read_file(). The path may be another each time. */
+int cfg_reader_read(struct cfg_reader *reader, const char *path, FILE *messages,
+	struct cfg_model *out) lb_must_check;
+
+/** As cfg_read_text_model(). */
+int cfg_reader_read_text(struct cfg_reader *reader, const char *name, const char *text,
+	size_t n_bytes, FILE *messages, struct cfg_model *out) lb_must_check;
+
+/** How many reads so far did not have to parse the whole text. */
+uint64_t cfg_reader_count_partial(const struct cfg_reader *reader);
+
+#endif
