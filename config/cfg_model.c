@@ -231,12 +231,6 @@ is_same_text(const char *a, const char *b)
 }
 
 static bool
-is_same_prefix(const struct lb_prefix *a, const struct lb_prefix *b)
-{
-	return a->n_bits == b->n_bits && lb_addr_equal(&a->addr, &b->addr);
-}
-
-static bool
 is_same_mac(bool has_a, const struct lb_mac *a, bool has_b, const struct lb_mac *b)
 {
 	if (!has_a || !has_b)
@@ -253,7 +247,7 @@ is_same_port(const struct cfg_port *a, const struct cfg_port *b)
 		!is_same_mac(a->has_next_hop, &a->next_hop, b->has_next_hop, &b->next_hop))
 		return false;
 	for (size_t i = 0; i < a->n_addresses; i++) {
-		if (!is_same_prefix(&a->addresses[i], &b->addresses[i]))
+		if (!lb_prefix_equal(&a->addresses[i], &b->addresses[i]))
 			return false;
 	}
 	return true;
@@ -270,7 +264,7 @@ is_same_backend(const struct cfg_backend *a, const struct cfg_backend *b)
 static bool
 is_same_service(const struct cfg_service *a, const struct cfg_service *b)
 {
-	if (!is_same_text(a->name, b->name) || !is_same_prefix(&a->address, &b->address) ||
+	if (!is_same_text(a->name, b->name) || !lb_prefix_equal(&a->address, &b->address) ||
 		a->protocol != b->protocol || a->port != b->port ||
 		a->algorithm != b->algorithm || a->n_slots != b->n_slots ||
 		a->affinity != b->affinity || a->forward != b->forward ||

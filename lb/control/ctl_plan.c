@@ -348,8 +348,7 @@ count_flows(const struct plan *plan, const struct cfg_service *now,
 static bool
 is_same_match(const struct cfg_service *a, const struct cfg_service *b)
 {
-	return lb_addr_equal(&a->address.addr, &b->address.addr) &&
-	       a->address.n_bits == b->address.n_bits && a->protocol == b->protocol &&
+	return lb_prefix_equal(&a->address, &b->address) && a->protocol == b->protocol &&
 	       a->port == b->port;
 }
 

@@ -131,6 +131,12 @@ lb_addr_mask(const struct lb_addr *addr, unsigned int n_bits)
 }
 
 bool
+lb_prefix_equal(const struct lb_prefix *a, const struct lb_prefix *b)
+{
+	return a->n_bits == b->n_bits && lb_addr_equal(&a->addr, &b->addr);
+}
+
+bool
 lb_prefix_has_host_bits(const struct lb_prefix *prefix)
 {
 	const struct lb_addr masked = lb_addr_mask(&prefix->addr, prefix->n_bits);

@@ -69,6 +69,9 @@ int lb_addr_parse(const char *text, struct lb_addr *out) lb_must_check;
  */
 int lb_prefix_parse(const char *text, struct lb_prefix *out) lb_must_check;
 
+/** Whether both are the same, host bits included. */
+bool lb_prefix_equal(const struct lb_prefix *a, const struct lb_prefix *b);
+
 /** Whether a bit after the first n_bits is set. */
 bool lb_prefix_has_host_bits(const struct lb_prefix *prefix);
 

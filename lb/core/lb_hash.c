@@ -36,3 +36,13 @@ lb_hash_bytes(const void *bytes, size_t n_bytes, uint64_t seed)
 {
 	return XXH3_64bits_withSeed(bytes, n_bytes, seed);
 }
+
+size_t
+lb_hash_entries_for(size_t n)
+{
+	size_t n_entries = 2;
+
+	while (n_entries < 2 * n)
+		n_entries *= 2;
+	return n_entries;
+}

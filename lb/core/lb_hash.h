@@ -42,4 +42,7 @@ uint64_t lb_hash_name(const char *name, size_t n_bytes, uint64_t hash_seed, unsi
 /** XXH3 64-bit of n_bytes bytes; for tables that are nobody else's business. */
 uint64_t lb_hash_bytes(const void *bytes, size_t n_bytes, uint64_t seed);
 
+/** Entries of an open-addressed table for n: a power of two, at most half of them in use. */
+size_t lb_hash_entries_for(size_t n);
+
 #endif

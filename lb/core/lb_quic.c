@@ -117,23 +117,12 @@ add_id(struct lb_quic_table *table, const struct id *id, uint32_t value)
 		table->n_probes = distance + 1;
 }
 
-/* A power of two, and at least one entry is free whatever n is. */
-static size_t
-entries_for(size_t n)
-{
-	size_t n_entries = 2;
-
-	while (n_entries < 2 * n)
-		n_entries *= 2;
-	return n_entries;
-}
-
 size_t
 lb_quic_table_bytes(size_t n)
 {
 	if (n > LB_QUIC_SERVERS_MAX)
 		return 0;
-	return sizeof(struct lb_quic_table) + entries_for(n) * sizeof(struct entry);
+	return sizeof(struct lb_quic_table) + lb_hash_entries_for(n) * sizeof(struct entry);
 }
 
 static bool
@@ -228,7 +217,7 @@ lb_quic_table_build(void *mem, const struct lb_quic_config *configs, size_t n_co
 
 	memset(table, 0, sizeof(*table));
 	table->entries = (struct entry *)(table + 1);
-	table->mask = entries_for(n_servers) - 1;
+	table->mask = lb_hash_entries_for(n_servers) - 1;
 	for (size_t i = 0; i <= table->mask; i++)
 		table->entries[i] = (struct entry){.value = LB_QUIC_NONE};
 	for (size_t i = 0; i < n_configs; i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lb_compiler.h"
+#include "lb_hash.h"
 #include "lb_limits.h"
 
 #define PREFIX_BITS_MAX 128u
@@ -153,23 +154,13 @@ add_key(struct key_set *set, const struct key *key, uint32_t service)
 		set->n_probes = distance + 1;
 }
 
-/* A power of two, and at least one entry is free whatever n is. */
-static size_t
-entries_for(size_t n)
-{
-	size_t n_entries = 2;
-
-	while (n_entries < 2 * n)
-		n_entries *= 2;
-	return n_entries;
-}
-
 size_t
 lb_service_table_bytes(size_t n)
 {
 	if (n > LB_SERVICES_MAX)
 		return 0;
-	return sizeof(struct lb_service_table) + 2 * entries_for(n) * sizeof(struct entry);
+	return sizeof(struct lb_service_table) +
+	       2 * lb_hash_entries_for(n) * sizeof(struct entry);
 }
 
 static void
@@ -250,8 +241,8 @@ lb_service_table_build(void *mem, const struct lb_service_match *matches, size_t
 		return -E2BIG;
 
 	entries = (struct entry *)(table + 1);
-	init_set(&table->matches, entries, entries_for(n));
-	init_set(&table->prefixes, entries + entries_for(n), entries_for(n));
+	init_set(&table->matches, entries, lb_hash_entries_for(n));
+	init_set(&table->prefixes, entries + lb_hash_entries_for(n), lb_hash_entries_for(n));
 	for (size_t i = 0; i < n; i++) {
 		uint8_t *combinations = lb_addr_is_v4(&matches[i].prefix.addr) ? v4 : v6;
 		int ret;
