@@ -4,9 +4,8 @@
 #include <string.h>
 
 uint64_t
-lb_csum_add(uint64_t sum, const void *bytes, size_t n)
+lb_csum_range(uint64_t sum, const uint8_t *p, const uint8_t *end)
 {
-	const uint8_t *p = bytes;
 	uint64_t low = 0;
 	uint64_t high = 0;
 
@@ -14,34 +13,42 @@ lb_csum_add(uint64_t sum, const void *bytes, size_t n)
 	 * Halves apart in 64 bits: no carry to catch before 32 GiB of input, and a loop
 	 * that a compiler can vectorise.
 	 */
-	for (; n >= sizeof(uint64_t); n -= sizeof(uint64_t), p += sizeof(uint64_t)) {
+	for (; end - p >= (ptrdiff_t)sizeof(uint64_t); p += sizeof(uint64_t)) {
 		uint64_t word;
 
 		memcpy(&word, p, sizeof(word));
 		low += word & UINT32_MAX;
 		high += word >> 32;
 	}
-	if ((n & 4) != 0) {
+	if (end - p >= (ptrdiff_t)sizeof(uint32_t)) {
 		uint32_t word;
 
 		memcpy(&word, p, sizeof(word));
 		low += word;
 		p += sizeof(word);
 	}
-	if ((n & 2) != 0) {
+	if (end - p >= (ptrdiff_t)sizeof(uint16_t)) {
 		uint16_t word;
 
 		memcpy(&word, p, sizeof(word));
 		high += word;
 		p += sizeof(word);
 	}
-	if ((n & 1) != 0) {
+	if (end - p >= 1) {
 		uint16_t word = 0;
 
 		memcpy(&word, p, 1); /* the word's first byte, whatever the machine's order */
 		low += word;
 	}
 	return lb_csum_join(lb_csum_join(sum, low), high);
+}
+
+uint64_t
+lb_csum_add(uint64_t sum, const void *bytes, size_t n)
+{
+	const uint8_t *p = bytes;
+
+	return lb_csum_range(sum, p, p + n);
 }
 
 /* 64 bits to 16 with end-around carries; 0 only where every byte was 0. */

@@ -24,6 +24,9 @@
  */
 uint64_t lb_csum_add(uint64_t sum, const void *bytes, size_t n);
 
+/** lb_csum_add() over the bytes from p to before end, which is not before p. */
+uint64_t lb_csum_range(uint64_t sum, const uint8_t *p, const uint8_t *end);
+
 /** A sum of an odd offset's bytes, turned to count from an even one (RFC 1071, 2(B)). */
 uint64_t lb_csum_swap(uint64_t sum);
 

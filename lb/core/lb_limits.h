@@ -37,6 +37,12 @@
 /** Most backends times slots of a rendezvous table: a score each, computed in half a minute. */
 #define LB_HRW_SCORES_MAX (UINT64_C(1) << 33)
 
+/** Ports of one plane; each worker turns to every one, so they are few. */
+#define LB_PORTS_MAX 16u
+
+/** Workers of one plane: DPDK, as it is usually built, has 128 lcores, and one is control's. */
+#define LB_WORKERS_MAX 127u
+
 /** Longest name of a service, backend or port, in bytes of UTF-8. */
 #define LB_NAME_BYTES_MAX 255u
 

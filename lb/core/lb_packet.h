@@ -9,7 +9,7 @@
  * Ethernet, up to two VLAN tags (802.1Q 0x8100, 802.1ad 0x88a8, and the older
  * 0x9100), IPv4 with options (RFC 791), IPv6 with extension headers (RFC 8200),
  * TCP, UDP, ICMP and ICMPv6 errors by the packet they quote (RFC 792, RFC 4443),
- * fragments recognised.
+ * fragments (RFC 791, RFC 8200; what RFC 1858, 3128 and 7112 warn of is refused).
  *
  * Pure; reads nothing past the given length, whatever the bytes are. Callable
  * from any thread.
@@ -35,7 +35,10 @@ enum lb_packet_kind {
 	 * _TUNNEL or _ICMP_OTHER.
 	 */
 	LB_PACKET_LATER_FRAGMENT,
-	/** ICMP that is no error about a flow: queries, echo, errors that quote too little. */
+	/**
+	 * ICMP that is no error about a flow: queries, echo, errors that quote too little, and
+	 * every fragment of ICMP: errors are too short to be cut (RFC 1812, RFC 4443).
+	 */
 	LB_PACKET_ICMP_OTHER,
 	/** Protocol 4, 41 or 47: somebody's tunnel; key as for LB_PACKET_FLOW. */
 	LB_PACKET_TUNNEL,
@@ -53,7 +56,9 @@ enum {
 	LB_PACKET_DF = 1 << 0,             /**< IPv4 don't-fragment; always set for IPv6 */
 	LB_PACKET_FIRST_FRAGMENT = 1 << 1, /**< offset 0 and more to come */
 	LB_PACKET_ECHO_REQUEST = 1 << 2,   /**< ICMP or ICMPv6 echo request */
-	LB_PACKET_CUT = 1 << 3, /**< IP bytes are missing since the capture cut them */
+	LB_PACKET_CUT = 1 << 3,      /**< IP bytes are missing since the capture cut them */
+	LB_PACKET_FRAGMENT = 1 << 4, /**< first or later, of whatever kind; frag_* are set */
+	LB_PACKET_MORE = 1 << 5,     /**< a fragment, and not the last of its datagram */
 };
 
 enum { LB_TCP_FIN = 0x01, LB_TCP_SYN = 0x02, LB_TCP_RST = 0x04, LB_TCP_ACK = 0x10 };
@@ -72,6 +77,14 @@ struct lb_packet {
 	uint8_t tos;        /**< IPv4 TOS or IPv6 traffic class: DSCP and ECN */
 	bool is_v6;
 	uint8_t n_tags; /**< VLAN tags, 0..LB_VLAN_TAGS_MAX */
+	/*
+	 * Of fragments alone, otherwise 0. What is cut is the bytes after the IPv4 header, or
+	 * after the IPv6 fragment header. An IPv6 fragment with nothing before it and nothing
+	 * to come is a whole packet (RFC 6946).
+	 */
+	uint32_t frag_id;     /**< IPv4's 16 bits or IPv6's 32, host order */
+	uint16_t frag_offset; /**< in bytes, a multiple of 8 */
+	uint16_t frag_bytes;  /**< 1 at least; frag_offset + frag_bytes is 65535 at most */
 };
 
 /**
@@ -90,18 +103,23 @@ struct lb_packet {
  *                        would be taken for IPv4 here.
  * @retval LB_DROP_*      The first check that failed, in this order: length for the fixed
  *                        header, version, header length, total length, header checksum,
- *                        TTL, extension headers, L4 header. A byte that was never there is
- *                        LB_DROP_TRUNCATED; one that was cut by the capture makes
+ *                        TTL, extension headers, fragment, L4 header. A byte that was never
+ *                        there is LB_DROP_TRUNCATED; one that was cut by the capture makes
  *                        LB_PACKET_CUT_SHORT, or where that hides whom the packet is for,
- *                        LB_TO_KERNEL. TCP and UDP cut after their ports are LB_PACKET_FLOW,
- *                        with LB_PACKET_CUT.
+ *                        LB_TO_KERNEL. TCP and UDP cut after their ports are
+ *                        LB_PACKET_FLOW, with LB_PACKET_CUT.
  *
  * A total length beyond the frame is LB_DROP_TRUNCATED unless the capture cut it.
- * An IP payload shorter than the fixed TCP or UDP header is LB_DROP_TRUNCATED; of a first
- * fragment too (RFC 7112 wants the whole header chain there). A quoted packet is believed
- * only as far as its addresses, protocol and ports: its lengths and checksum may have been
- * rewritten on the way; if its source is not the error's destination, it is
- * LB_PACKET_ICMP_OTHER.
+ * An IP payload shorter than the fixed TCP, UDP or ICMP header is LB_DROP_TRUNCATED. A
+ * fragment is LB_DROP_FRAGMENT_BAD if its datagram could not be put together, or would hide
+ * what it is: it has no payload; it would end past the largest IP packet; more is to come and
+ * its payload is no multiple of 8; it is the first and lacks part of the header chain or of
+ * that fixed header (RFC 1858, RFC 7112); it is TCP and begins within that header (RFC 3128);
+ * or it is cut once more by a second IPv6 fragment header.
+ *
+ * A quoted packet is believed only as far as its addresses, protocol and ports: its lengths and
+ * checksum may have been rewritten on the way; if its source is not the error's destination, it
+ * is LB_PACKET_ICMP_OTHER, as where it is a later fragment.
  */
 enum lb_verdict lb_packet_parse(const uint8_t *frame, size_t n_bytes, size_t wire_bytes,
 	struct lb_packet *out) lb_must_check;

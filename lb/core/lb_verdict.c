@@ -30,6 +30,12 @@ static const char *const reasons[] = {
 	[LB_DROP_HANDOFF_FULL] = "handoff_full",
 	[LB_DROP_PORT_DOWN] = "port_down",
 	[LB_DROP_KERNEL_DOWN] = "kernel_down",
+	[LB_DROP_FRAGMENT_BAD] = "fragment_bad",
+	[LB_DROP_FRAGMENT_OVERLAP] = "fragment_overlap",
+	[LB_DROP_FRAGMENT_EXCESS] = "fragment_excess",
+	[LB_DROP_MARTIAN_SOURCE] = "martian_source",
+	[LB_DROP_ECHO_REFUSED] = "echo_refused",
+	[LB_DROP_RATE_LIMITED] = "rate_limited",
 };
 
 static_assert(LB_N_ELEMENTS(reasons) == LB_N_VERDICTS, "every verdict has its row");

@@ -36,7 +36,9 @@ DECISION_KEYS = ["packet", "verdict", "service", "backend", "flow", "slot", "rea
 DROPS = ["truncated", "bad_ip_version", "bad_header_length", "bad_total_length",
          "bad_checksum", "ttl_expired", "unknown_extension_header", "fragment_unmatched",
          "no_backend", "no_next_hop", "too_big", "unsupported_l4", "vlan_depth", "no_service",
-         "tx_full", "no_memory", "snaplen", "handoff_full", "port_down", "kernel_down"]
+         "tx_full", "no_memory", "snaplen", "handoff_full", "port_down", "kernel_down",
+         "fragment_bad", "fragment_overlap", "fragment_excess",
+         "martian_source", "echo_refused", "rate_limited"]
 
 
 def backends(n, service="web"):
@@ -136,6 +138,19 @@ class ReplayCase(unittest.TestCase):
         result.decisions = [json.loads(line) for line in text.splitlines()]
         if write:
             result.output = captures.read((self.folder / "out.pcap").read_bytes())
+        return result
+
+    def same(self, packets, settings=None, workers=(1, 2, 8), **keys):
+        """A replay with each number of workers, whose results must be the same to the byte."""
+        found = []
+        for n in workers:
+            result = self.replay(packets, settings, args=["--workers", n], **keys)
+            report = {key: value for key, value in result.report.items() if key != "rate"}
+            found.append((report, result.decisions, (self.folder / "out.pcap").read_bytes()))
+            for one, other in zip(found[0][1], found[-1][1]):
+                self.assertEqual(one, other, f"{n} workers")
+            self.assertEqual(found[-1][0], found[0][0], f"{n} workers")
+            self.assertTrue(found[-1][2] == found[0][2], f"{n} workers: another output")
         return result
 
     def check_report(self, report):

@@ -159,7 +159,6 @@ put_ipv4(const struct build *b, const struct pb_layer *l, uint8_t *p)
 	put_addr(p + 12, AF_INET, l->src, PB_CLIENT_V4);
 	put_addr(p + 16, AF_INET, l->dst, PB_SERVICE_V4);
 	memset(p + 20, 1, header_bytes - 20); /* no-operation, each */
-	pb_fix_ipv4_csum(p);
 }
 
 static void
@@ -187,29 +186,6 @@ put_extension(const struct pb_layer *l, uint8_t *p)
 		p[3] = (uint8_t)l->segments_left;
 }
 
-/* The checksum at p[at] over all up to the end, with the last IP layer's pseudo-header. */
-static void
-put_l4_csum(const struct build *b, size_t i, size_t at)
-{
-	uint8_t *p = b->bytes + b->offset[i];
-	const size_t n = b->end - b->offset[i];
-	uint32_t sum = 0;
-	size_t ip = i;
-
-	if (layer_bytes(&b->layers[i]) < at + 2)
-		return;
-	while (ip > 0 && b->layers[ip].kind != PB_IPV4 && b->layers[ip].kind != PB_IPV6)
-		ip--;
-	if (b->layers[ip].kind == PB_IPV4 && b->layers[i].kind != PB_ICMP)
-		sum = sum_words(0, b->bytes + b->offset[ip] + 12, 8);
-	else if (b->layers[ip].kind == PB_IPV6)
-		sum = sum_words(0, b->bytes + b->offset[ip] + 8, 32);
-	if (b->layers[i].kind != PB_ICMP)
-		sum += (uint32_t)n + (uint32_t)proto_of(&b->layers[i]);
-	put16(p + at, 0);
-	put16(p + at, finish_sum(sum_words(sum, p, n)));
-}
-
 static void
 put_tcp(const struct build *b, const struct pb_layer *l, size_t i)
 {
@@ -224,7 +200,6 @@ put_tcp(const struct build *b, const struct pb_layer *l, size_t i)
 	put16(header + 14, 65535);
 	require(layer_bytes(l) <= sizeof(header), "TCP can only be cut");
 	memcpy(b->bytes + b->offset[i], header, layer_bytes(l));
-	put_l4_csum(b, i, 16);
 }
 
 static void
@@ -235,7 +210,6 @@ put_udp(const struct build *b, const struct pb_layer *l, size_t i)
 	put16(p, (unsigned int)usual(l->sport, PB_SPORT));
 	put16(p + 2, (unsigned int)usual(l->dport, PB_DPORT));
 	put16(p + 4, (unsigned int)(b->end - b->offset[i]));
-	put_l4_csum(b, i, 6);
 }
 
 static void
@@ -273,7 +247,6 @@ put_layer(const struct build *b, size_t i)
 	case PB_ICMPV6:
 		p[0] = (uint8_t)l->type;
 		p[1] = (uint8_t)l->code;
-		put_l4_csum(b, i, 2);
 		break;
 	case PB_PAYLOAD:
 		for (size_t k = 0; k < layer_bytes(l); k++)
@@ -281,6 +254,53 @@ put_layer(const struct build *b, size_t i)
 		break;
 	case PB_PADDING:
 	case PB_END:
+		break;
+	}
+}
+
+/* The checksum at p[at] over all up to the end, with the last IP layer's pseudo-header. */
+static void
+put_l4_csum(const struct build *b, size_t i, size_t at)
+{
+	uint8_t *p = b->bytes + b->offset[i];
+	const size_t n = b->end - b->offset[i];
+	uint32_t sum = 0;
+	size_t ip = i;
+
+	if (layer_bytes(&b->layers[i]) < at + 2)
+		return;
+	while (ip > 0 && b->layers[ip].kind != PB_IPV4 && b->layers[ip].kind != PB_IPV6)
+		ip--;
+	if (b->layers[ip].kind == PB_IPV4 && b->layers[i].kind != PB_ICMP)
+		sum = sum_words(0, b->bytes + b->offset[ip] + 12, 8);
+	else if (b->layers[ip].kind == PB_IPV6)
+		sum = sum_words(0, b->bytes + b->offset[ip] + 8, 32);
+	if (b->layers[i].kind != PB_ICMP)
+		sum += (uint32_t)n + (uint32_t)proto_of(&b->layers[i]);
+	put16(p + at, 0);
+	sum = finish_sum(sum_words(sum, p, n));
+	/* RFC 768: 0 is UDP without a checksum. */
+	put16(p + at, sum == 0 && b->layers[i].kind == PB_UDP ? 0xffff : sum);
+}
+
+static void
+put_csum(const struct build *b, size_t i)
+{
+	switch (b->layers[i].kind) {
+	case PB_IPV4:
+		pb_fix_ipv4_csum(b->bytes + b->offset[i]);
+		break;
+	case PB_TCP:
+		put_l4_csum(b, i, 16);
+		break;
+	case PB_UDP:
+		put_l4_csum(b, i, 6);
+		break;
+	case PB_ICMP:
+	case PB_ICMPV6:
+		put_l4_csum(b, i, 2);
+		break;
+	default:
 		break;
 	}
 }
@@ -300,8 +320,10 @@ pb_build(const struct pb_layer *layers, uint8_t *out)
 		require(n <= PB_FRAME_MAX, "too many bytes");
 	}
 	memset(out, 0, n);
-	/* From the inside out: a checksum covers what is already right. */
+	for (size_t i = 0; i < b.n_layers; i++)
+		put_layer(&b, i);
+	/* Checksums last, from the inside out: each covers what is already right. */
 	for (size_t i = b.n_layers; i > 0; i--)
-		put_layer(&b, i - 1);
+		put_csum(&b, i - 1);
 	return n;
 }

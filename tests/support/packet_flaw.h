@@ -13,6 +13,36 @@
 #include "lb_limits.h"
 #include "lb_packet.h"
 
+/** What frag_* and the fragments' flags break; NULL where nothing. */
+static inline const char *
+fragment_flaw(const struct lb_packet *p)
+{
+	const bool is_first = (p->flags & LB_PACKET_FIRST_FRAGMENT) != 0;
+	const bool has_more = (p->flags & LB_PACKET_MORE) != 0;
+
+	if ((p->flags & LB_PACKET_FRAGMENT) == 0) {
+		if (is_first || has_more || p->kind == LB_PACKET_LATER_FRAGMENT)
+			return "part of a datagram, and no fragment";
+		if ((p->frag_id | p->frag_offset | p->frag_bytes) != 0)
+			return "a fragment's fields where it is none";
+		return NULL;
+	}
+	if (p->kind == LB_PACKET_ICMP_ERROR)
+		return "an ICMP error in a fragment";
+	if (is_first != (p->frag_offset == 0) || (is_first && !has_more))
+		return "a first fragment is one at 0 with more to come";
+	if (is_first && p->kind == LB_PACKET_LATER_FRAGMENT)
+		return "a fragment both first and later";
+	if (!is_first && (p->key.sport_be | p->key.dport_be) != 0)
+		return "a later fragment with ports";
+	if (p->frag_bytes == 0 || p->frag_offset % 8 != 0 ||
+		(has_more && p->frag_bytes % 8 != 0))
+		return "a fragment that ends where none may";
+	if (p->frag_offset + p->frag_bytes > UINT16_MAX || p->frag_bytes > p->ip_bytes)
+		return "a fragment's end is over what a packet may have";
+	return NULL;
+}
+
 /** The first promise of lb_packet.h that p breaks, in words; NULL where it keeps them. */
 static inline const char *
 packet_flaw(const struct lb_packet *p, size_t n_bytes, size_t wire_bytes)
@@ -49,9 +79,7 @@ packet_flaw(const struct lb_packet *p, size_t n_bytes, size_t wire_bytes)
 		return "TCP fields where it is not TCP";
 	if ((p->flags & LB_PACKET_ECHO_REQUEST) != 0 && p->kind != LB_PACKET_ICMP_OTHER)
 		return "an echo request that is not ICMP_OTHER";
-	if ((p->flags & LB_PACKET_FIRST_FRAGMENT) != 0 && p->kind == LB_PACKET_LATER_FRAGMENT)
-		return "a fragment both first and later";
-	return NULL;
+	return fragment_flaw(p);
 }
 
 #endif

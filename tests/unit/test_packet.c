@@ -33,6 +33,10 @@ struct row {
 	bool has_ports;     /* the client's and the service's; otherwise both are 0 */
 	unsigned int tos;
 	unsigned int tcp_flags;
+	unsigned int frag_id;
+	unsigned int frag_offset;
+	unsigned int frag_bytes; /* 0: no fragment */
+	bool has_more;
 };
 
 #define QUOTED_V4 ICMP(.type = 3, .code = 4)
@@ -47,6 +51,11 @@ struct row {
 	.kind = LB_PACKET_ICMP_ERROR, .l4_offset = (offset), .proto = (p), .has_ports = true
 #define IS_OTHER(offset, p) IS_PLAIN(LB_PACKET_ICMP_OTHER, offset, p)
 #define IS_CUT_SHORT        .kind = LB_PACKET_CUT_SHORT
+/* The builder's IPv4 identification; that of an IPv6 fragment header is 0 unless patched. */
+#define PIECE_V4(offset, n) .frag_id = 0x1234, .frag_offset = (offset), .frag_bytes = (n)
+#define PIECE_V6(offset, n) .frag_offset = (offset), .frag_bytes = (n)
+#define FRAGMENT_V6(...)    EXTENSION(.type = 44, __VA_ARGS__)
+#define IS_BAD              .want = LB_DROP_FRAGMENT_BAD
 
 static const struct row rows[] = {
 	/* Ethernet and VLAN tags */
@@ -150,27 +159,80 @@ static const struct row rows[] = {
 	{"a reserved bit alone makes no fragment",
 		{ETHER(), IPV4(.fragment = 0x8000), UDP(), END}, IS_FLOW(34, 17)},
 	{"a first fragment", {ETHER(), IPV4(.fragment = 0x2000), UDP(), PAYLOAD(8), END},
-		IS_FLOW(34, 17), .flags = LB_PACKET_FIRST_FRAGMENT},
-	{"a first fragment too short for TCP",
-		{ETHER(), IPV4(.fragment = 0x2000, .proto = 6), PAYLOAD(16), END},
-		.want = LB_DROP_TRUNCATED},
+		IS_FLOW(34, 17), .flags = LB_PACKET_FIRST_FRAGMENT, PIECE_V4(0, 16),
+		.has_more = true},
+	{"a first fragment with options and don't-fragment",
+		{ETHER(), VLAN(), IPV4(.fragment = 0x6000, .options = 8), TCP(), PAYLOAD(4),
+			PADDING(9), END},
+		.n_tags = 1, IS_FLOW(46, 6), .tcp_flags = 0x10,
+		.flags = LB_PACKET_FIRST_FRAGMENT | LB_PACKET_DF, PIECE_V4(0, 24),
+		.has_more = true},
+	{"a first fragment that the capture cut",
+		{ETHER(), IPV4(.fragment = 0x2000), UDP(), PAYLOAD(80), END}, .captured = 50,
+		IS_FLOW(34, 17), .flags = LB_PACKET_FIRST_FRAGMENT | LB_PACKET_CUT,
+		PIECE_V4(0, 88), .has_more = true},
+	{"a first fragment without 4 bytes of TCP",
+		{ETHER(), IPV4(.fragment = 0x2000, .proto = 6), PAYLOAD(16), END}, IS_BAD},
+	{"a first fragment with TCP's ports alone",
+		{ETHER(), IPV4(.fragment = 0x2000, .proto = 6), PAYLOAD(8), END}, IS_BAD},
+	{"a first fragment of a protocol without ports, of 8 bytes",
+		{ETHER(), IPV4(.fragment = 0x2000, .proto = 132), PAYLOAD(8), END},
+		IS_PLAIN(LB_PACKET_FLOW, 34, 132), .flags = LB_PACKET_FIRST_FRAGMENT,
+		PIECE_V4(0, 8), .has_more = true},
 	{"a later fragment", {ETHER(), IPV4(.fragment = 0x2001, .proto = 17), PAYLOAD(8), END},
-		IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 34, 17)},
-	{"the last fragment, at the largest offset, of one byte",
-		{ETHER(), IPV4(.fragment = 0x1fff, .proto = 6), PAYLOAD(1), END},
-		IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 34, 6)},
+		IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 34, 17), PIECE_V4(8, 8), .has_more = true},
+	{"a last fragment of one byte, as far as a packet can reach",
+		{ETHER(), IPV4(.fragment = 8189, .proto = 6), PAYLOAD(3), END},
+		IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 34, 6), PIECE_V4(65512, 3)},
+	{"a last fragment one byte further",
+		{ETHER(), IPV4(.fragment = 8189, .proto = 6), PAYLOAD(4), END}, IS_BAD},
+	{"options count in how far a packet can reach",
+		{ETHER(), IPV4(.fragment = 8189, .options = 4, .proto = 6), PAYLOAD(3), END},
+		IS_BAD},
+	{"the largest offset",
+		{ETHER(), IPV4(.fragment = 0x1fff, .proto = 17), PAYLOAD(1), END}, IS_BAD},
 	{"an offset of its top bit alone",
 		{ETHER(), IPV4(.fragment = 0x1000, .proto = 17), PAYLOAD(8), END},
-		IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 34, 17)},
+		IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 34, 17), PIECE_V4(32768, 8)},
+	{"a first fragment of 17 bytes",
+		{ETHER(), IPV4(.fragment = 0x2000), UDP(), PAYLOAD(9), END}, IS_BAD},
+	{"a later fragment of 15 bytes, with more to come",
+		{ETHER(), IPV4(.fragment = 0x2001, .proto = 17), PAYLOAD(15), END}, IS_BAD},
+	{"a later fragment of 15 bytes, the last",
+		{ETHER(), IPV4(.fragment = 0x0001, .proto = 17), PAYLOAD(15), END},
+		IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 34, 17), PIECE_V4(8, 15)},
+	{"a first fragment without a payload",
+		{ETHER(), IPV4(.fragment = 0x2000, .proto = 17), END}, IS_BAD},
+	{"a later fragment without a payload, with more to come",
+		{ETHER(), IPV4(.fragment = 0x2003, .proto = 17), END}, IS_BAD},
+	{"a last fragment without a payload, before padding",
+		{ETHER(), IPV4(.fragment = 0x0003, .proto = 17), PADDING(26), END}, IS_BAD},
+	{"TTL 0 comes before a bad fragment",
+		{ETHER(), IPV4(.ttl = PB_ZERO, .fragment = 0x2003, .proto = 17), END},
+		.want = LB_DROP_TTL_EXPIRED},
+	{"TCP that begins again at its 8th byte",
+		{ETHER(), IPV4(.fragment = 0x0001, .proto = 6), PAYLOAD(32), END}, IS_BAD},
+	{"TCP that begins again at its 16th byte",
+		{ETHER(), IPV4(.fragment = 0x0002, .proto = 6), PAYLOAD(32), END}, IS_BAD},
+	{"TCP that goes on after its header's 20 bytes",
+		{ETHER(), IPV4(.fragment = 0x0003, .proto = 6), PAYLOAD(32), END},
+		IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 34, 6), PIECE_V4(24, 32)},
 	{"a later fragment of a tunnel is of the tunnel",
 		{ETHER(), IPV4(.fragment = 0x0100, .proto = 47), PAYLOAD(8), END},
-		IS_PLAIN(LB_PACKET_TUNNEL, 34, 47)},
+		IS_PLAIN(LB_PACKET_TUNNEL, 34, 47), PIECE_V4(2048, 8)},
 	{"a later fragment of an ICMP error quotes nothing",
 		{ETHER(), IPV4(.fragment = 0x0005), QUOTED_V4, PAYLOAD(8), END},
-		IS_OTHER(34, 1)},
+		IS_OTHER(34, 1), PIECE_V4(40, 16)},
+	{"a later fragment of ICMP is no echo request",
+		{ETHER(), IPV4(.fragment = 0x0005), ICMP(.type = 8), PAYLOAD(8), END},
+		IS_OTHER(34, 1), PIECE_V4(40, 16)},
+	{"a first fragment of an echo request",
+		{ETHER(), IPV4(.fragment = 0x2000), ICMP(.type = 8), PAYLOAD(8), END},
+		IS_OTHER(34, 1), .flags = LB_PACKET_FIRST_FRAGMENT | LB_PACKET_ECHO_REQUEST,
+		PIECE_V4(0, 16), .has_more = true},
 	{"a later fragment of a protocol without ports is of its flow",
 		{ETHER(), IPV4(.fragment = 0x0005, .proto = 50), PAYLOAD(8), END},
-		IS_PLAIN(LB_PACKET_FLOW, 34, 50)},
+		IS_PLAIN(LB_PACKET_FLOW, 34, 50), PIECE_V4(40, 8)},
 
 	/* L4 over IPv4 */
 	{"TCP of 19 bytes", {ETHER(), IPV4(), TCP(.n_bytes = 19), END},
@@ -305,29 +367,94 @@ static const struct row rows[] = {
 	{"a fragment header's reserved byte and bits say nothing",
 		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 0x0006), UDP(), END},
 		{{55, 0xff}}, IS_FLOW_V6(62, 17)},
-	{"a first fragment over IPv6",
-		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 1), UDP(), PAYLOAD(8), END},
-		IS_FLOW(62, 17), .flags = LB_PACKET_DF | LB_PACKET_FIRST_FRAGMENT},
+	{"an atomic fragment of nothing, which is no fragment",
+		{ETHER(), IPV6(), FRAGMENT_V6(), END}, .flags = LB_PACKET_DF,
+		IS_PLAIN(LB_PACKET_FLOW, 62, 59)},
+	{"a first fragment over IPv6, its identification in four bytes",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1), UDP(), PAYLOAD(8), END},
+		{{58, 0xfe}, {59, 0xdc}, {61, 0x98}}, IS_FLOW(62, 17),
+		.flags = LB_PACKET_DF | LB_PACKET_FIRST_FRAGMENT, PIECE_V6(0, 16),
+		.frag_id = 0xfedc0098, .has_more = true},
 	{"a first fragment whose options follow the fragment header",
-		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 1), DSTOPTS, UDP(), END},
-		IS_FLOW(70, 17), .flags = LB_PACKET_DF | LB_PACKET_FIRST_FRAGMENT},
-	{"a first fragment over IPv6 too short for TCP",
-		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 1, .proto = 6), PAYLOAD(16),
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1), DSTOPTS, UDP(), END},
+		IS_FLOW(70, 17), .flags = LB_PACKET_DF | LB_PACKET_FIRST_FRAGMENT,
+		PIECE_V6(0, 16), .has_more = true},
+	{"options before the fragment header are not of what is cut",
+		{ETHER(), IPV6(), DSTOPTS, FRAGMENT_V6(.fragment = 1), UDP(), END},
+		IS_FLOW(70, 17), .flags = LB_PACKET_DF | LB_PACKET_FIRST_FRAGMENT,
+		PIECE_V6(0, 8), .has_more = true},
+	{"a first fragment over IPv6 without 4 bytes of TCP",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1, .proto = 6), PAYLOAD(16), END},
+		IS_BAD},
+	{"a first fragment whose options go on in the next",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1, .proto = 60),
+			EXTENSION(.type = 60, .n_bytes = 8, .proto = 17), END},
+		{{63, 1}}, IS_BAD},
+	{"a first fragment whose UDP is in the next",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1),
+			EXTENSION(.type = 60, .proto = 17), END},
+		IS_BAD},
+	{"a first fragment whose ICMPv6 is in the next",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1),
+			EXTENSION(.type = 60, .proto = 58), END},
+		IS_BAD},
+	{"a first fragment whose chain is too long, too",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1), DSTOPTS, DSTOPTS, DSTOPTS,
+			DSTOPTS, DSTOPTS, DSTOPTS, DSTOPTS, DSTOPTS, DSTOPTS, DSTOPTS, DSTOPTS,
+			DSTOPTS, DSTOPTS, DSTOPTS, DSTOPTS, DSTOPTS, UDP(), END},
+		.want = LB_DROP_UNKNOWN_EXTENSION_HEADER},
+	{"a first fragment with segments left",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1),
+			EXTENSION(.type = 43, .segments_left = 1), UDP(), END},
+		.flags = LB_PACKET_DF | LB_PACKET_FIRST_FRAGMENT,
+		IS_PLAIN(LB_PACKET_NOT_FINAL, 62, 43), PIECE_V6(0, 16), .has_more = true},
+	{"a fragment of a fragment",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1), FRAGMENT_V6(.fragment = 9), UDP(),
 			END},
-		.want = LB_DROP_TRUNCATED},
+		IS_BAD},
+	{"a first fragment of an atomic fragment",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1), FRAGMENT_V6(), UDP(), END},
+		IS_BAD},
+	{"an atomic fragment of a fragment",
+		{ETHER(), IPV6(), FRAGMENT_V6(), FRAGMENT_V6(.fragment = 8, .proto = 17),
+			PAYLOAD(8), END},
+		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 70, 17),
+		PIECE_V6(8, 8)},
 	{"a later fragment over IPv6",
-		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 0x0009, .proto = 17),
-			PAYLOAD(8), END},
-		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 62, 17)},
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 0x0009, .proto = 17), PAYLOAD(8),
+			END},
+		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 62, 17),
+		PIECE_V6(8, 8), .has_more = true},
 	{"a later fragment's bytes are not walked as headers",
-		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 0x0008, .proto = 60),
-			PAYLOAD(3), END},
-		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 62, 60)},
-
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 0x0008, .proto = 60), PAYLOAD(3),
+			END},
+		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 62, 60),
+		PIECE_V6(8, 3)},
 	{"a later fragment of ICMPv6",
-		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 0x0008, .proto = 58),
-			PAYLOAD(8), END},
-		.flags = LB_PACKET_DF, IS_OTHER(62, 58)},
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 0x0008, .proto = 58), PAYLOAD(8),
+			END},
+		.flags = LB_PACKET_DF, IS_OTHER(62, 58), PIECE_V6(8, 8)},
+	{"a last fragment as far as an IPv6 payload can reach",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 0xfff8, .proto = 17), PAYLOAD(7),
+			END},
+		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 62, 17),
+		PIECE_V6(65528, 7)},
+	{"a last fragment one byte further over IPv6",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 0xfff8, .proto = 17), PAYLOAD(8),
+			END},
+		IS_BAD},
+	{"options before the fragment header count in how far a payload can reach",
+		{ETHER(), IPV6(), DSTOPTS, FRAGMENT_V6(.fragment = 0xfff8, .proto = 17),
+			PAYLOAD(1), END},
+		IS_BAD},
+	{"a later fragment over IPv6 of 9 bytes, with more to come",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 9, .proto = 17), PAYLOAD(9), END},
+		IS_BAD},
+	{"a last fragment over IPv6 without a payload",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 8, .proto = 17), END}, IS_BAD},
+	{"TCP over IPv6 that begins again at its 16th byte",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 16, .proto = 6), PAYLOAD(8), END},
+		IS_BAD},
 	{"from an IPv4-mapped address over IPv6",
 		{ETHER(), IPV6(.src = "::ffff:203.0.113.7"), TCP(), END}, .want = LB_TO_KERNEL},
 	{"to an IPv4-mapped address over IPv6",
@@ -378,10 +505,11 @@ static const struct row rows[] = {
 		{ETHER(), IPV4(), QUOTED_V4, IPV4(FROM_SERVICE_V4, .fragment = 0x2000),
 			UDP(FROM_SERVICE_L4), END},
 		IS_ERROR(34, 17)},
-	{"an error that is a first fragment itself",
+	{"an error that is a first fragment itself is the kernel's, like its other fragments",
 		{ETHER(), IPV4(.fragment = 0x2000), QUOTED_V4, IPV4(FROM_SERVICE_V4),
-			UDP(FROM_SERVICE_L4), END},
-		IS_ERROR(34, 17), .flags = LB_PACKET_FIRST_FRAGMENT},
+			UDP(FROM_SERVICE_L4), PAYLOAD(4), END},
+		IS_OTHER(34, 1), .flags = LB_PACKET_FIRST_FRAGMENT, PIECE_V4(0, 40),
+		.has_more = true},
 	{"a quote whose lengths and checksum were rewritten",
 		{ETHER(), IPV4(), QUOTED_V4, IPV4(FROM_SERVICE_V4), UDP(FROM_SERVICE_L4), END},
 		{{44, 0xff}, {45, 0xff}, {52, 0x77}}, IS_ERROR(34, 17)},
@@ -565,10 +693,12 @@ expect_fields(const struct row *row, const struct lb_packet *p, size_t ip_bytes)
 	const bool is_tcp = row->kind == LB_PACKET_FLOW && row->proto == 6 &&
 			    (row->captured == 0 || row->captured >= row->l4_offset + 20);
 	const bool is_v6 = row->layers[1 + row->n_tags].kind == PB_IPV6;
+	const unsigned int flags =
+		row->flags | (row->frag_bytes != 0 ? (unsigned int)LB_PACKET_FRAGMENT : 0) |
+		(row->has_more ? (unsigned int)LB_PACKET_MORE : 0);
 
 	EXPECT(p->kind == row->kind, "%s: kind %u, want %d", row->name, p->kind, row->kind);
-	EXPECT(p->flags == row->flags, "%s: flags %u, want %u", row->name, p->flags,
-		row->flags);
+	EXPECT(p->flags == flags, "%s: flags %u, want %u", row->name, p->flags, flags);
 	EXPECT(p->n_tags == row->n_tags, "%s: %u tags", row->name, p->n_tags);
 	EXPECT(p->ip_offset == 14u + 4u * row->n_tags, "%s: ip_offset %u", row->name,
 		p->ip_offset);
@@ -579,6 +709,11 @@ expect_fields(const struct row *row, const struct lb_packet *p, size_t ip_bytes)
 	EXPECT(p->is_v6 == is_v6, "%s: is_v6", row->name);
 	EXPECT(p->tos == row->tos, "%s: tos %#x, want %#x", row->name, p->tos, row->tos);
 	EXPECT(p->tcp_flags == row->tcp_flags, "%s: tcp_flags %#x", row->name, p->tcp_flags);
+	EXPECT(p->frag_id == row->frag_id, "%s: frag_id %#x", row->name, p->frag_id);
+	EXPECT(p->frag_offset == row->frag_offset, "%s: frag_offset %u, want %u", row->name,
+		p->frag_offset, row->frag_offset);
+	EXPECT(p->frag_bytes == row->frag_bytes, "%s: frag_bytes %u, want %u", row->name,
+		p->frag_bytes, row->frag_bytes);
 	EXPECT(p->tcp_seq == (is_tcp ? PB_SEQ : 0), "%s: tcp_seq %#x", row->name, p->tcp_seq);
 }
 
@@ -649,6 +784,7 @@ static bool
 is_parsers(enum lb_verdict v)
 {
 	return v == LB_FORWARD || v == LB_TO_KERNEL || v == LB_DROP_VLAN_DEPTH ||
+	       v == LB_DROP_FRAGMENT_BAD ||
 	       (v >= LB_DROP_TRUNCATED && v <= LB_DROP_UNKNOWN_EXTENSION_HEADER);
 }
 

@@ -34,6 +34,12 @@ static const struct {
 	{LB_DROP_HANDOFF_FULL, "drop", "handoff_full"},
 	{LB_DROP_PORT_DOWN, "drop", "port_down"},
 	{LB_DROP_KERNEL_DOWN, "drop", "kernel_down"},
+	{LB_DROP_FRAGMENT_BAD, "drop", "fragment_bad"},
+	{LB_DROP_FRAGMENT_OVERLAP, "drop", "fragment_overlap"},
+	{LB_DROP_FRAGMENT_EXCESS, "drop", "fragment_excess"},
+	{LB_DROP_MARTIAN_SOURCE, "drop", "martian_source"},
+	{LB_DROP_ECHO_REFUSED, "drop", "echo_refused"},
+	{LB_DROP_RATE_LIMITED, "drop", "rate_limited"},
 };
 
 static void

@@ -1,0 +1,728 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lb_fragment.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include "lb_hash.h"
+
+#define WAYS     8u
+#define N_RANGES LB_FRAGMENT_RANGES
+#define NONE     UINT16_MAX /* no slot */
+#define MIXED    1u         /* in a range's begin, whose low 3 bits are free */
+
+enum state { UNDECIDED, DECIDED, GIVEN_UP };
+
+/* Bytes of a datagram that were seen: of one fragment, or where MIXED, of several. */
+struct range {
+	uint16_t begin;
+	uint16_t end;
+};
+
+struct datagram {
+	alignas(LB_CACHE_LINE) struct lb_addr src;
+	struct lb_addr dst;
+	uint32_t id;
+	uint8_t proto;
+	uint8_t state;   /* enum state */
+	uint8_t verdict; /* enum lb_verdict, unless undecided */
+	uint8_t n_ranges;
+	struct lb_fragment_owner owner;
+	uint64_t since_ns; /* of the last new bytes */
+
+	uint16_t first; /* slots of what waits, in the order of arrival */
+	uint16_t last;
+	uint16_t n_waiting;
+	uint16_t n_fragments;
+	uint16_t seen_bytes;
+	uint16_t total_bytes;          /* 0: not yet known */
+	struct range ranges[N_RANGES]; /* in the order of arrival */
+};
+
+static_assert(sizeof(struct datagram) == 2 * (size_t)LB_CACHE_LINE,
+	"a datagram takes two cache lines");
+static_assert(sizeof(struct lb_fragment_key) == 40, "no implicit padding in a hashed key");
+static_assert(LB_N_VERDICTS <= UINT8_MAX, "a verdict fits its field");
+
+/* A packet that waits, or where it could. All that wait are in one list, by age. */
+struct slot {
+	void *packet;
+	uint64_t since_ns;
+	uint32_t bytes;
+	uint32_t datagram;
+	uint16_t next;  /* of the same datagram */
+	uint16_t older; /* of all */
+	uint16_t newer; /* of all; or the next that is free, or to be handed back */
+	uint8_t why;    /* enum lb_verdict, once it is to be handed back */
+};
+
+static_assert(sizeof(struct slot) == 32, "as lb_fragment.h says");
+
+struct lb_fragment_table {
+	alignas(LB_CACHE_LINE) uint64_t secret;
+	uint64_t timeout_ns;
+	uint32_t set_mask;
+	uint32_t *tags; /* WAYS a set; 0: free */
+	struct datagram *datagrams;
+	struct slot *slots;
+	uint64_t waiting_bytes_max;
+
+	alignas(LB_CACHE_LINE) uint32_t sweep_set; /* the next to look through */
+	uint16_t free;
+	uint16_t oldest;
+	uint16_t newest;
+	uint16_t returned; /* the first to be handed back */
+	struct lb_fragment_stats stats;
+};
+
+/* Where a datagram is, or would be. */
+struct place {
+	uint32_t set;
+	uint32_t tag;
+};
+
+static bool
+is_conf_right(const struct lb_fragment_conf *conf)
+{
+	return conf->n_datagrams != 0 && conf->n_datagrams <= LB_FRAGMENT_DATAGRAMS_MAX &&
+	       conf->n_waiting != 0 && conf->n_waiting <= LB_FRAGMENT_WAITING_MAX &&
+	       conf->timeout_ns != 0;
+}
+
+static uint32_t
+entries_for(uint32_t n_datagrams)
+{
+	uint32_t n = WAYS;
+
+	while (n < n_datagrams)
+		n *= 2;
+	return n;
+}
+
+size_t
+lb_fragment_table_bytes(const struct lb_fragment_conf *conf)
+{
+	size_t n;
+
+	if (!is_conf_right(conf))
+		return 0;
+	n = sizeof(struct lb_fragment_table) +
+	    entries_for(conf->n_datagrams) * (sizeof(struct datagram) + sizeof(uint32_t)) +
+	    conf->n_waiting * sizeof(struct slot);
+	return (n + LB_CACHE_LINE - 1) / LB_CACHE_LINE * LB_CACHE_LINE;
+}
+
+int
+lb_fragment_table_init(void *mem, const struct lb_fragment_conf *conf,
+	struct lb_fragment_table **out)
+{
+	struct lb_fragment_table *table = mem;
+	uint32_t n;
+
+	if (!is_conf_right(conf))
+		return -EINVAL;
+	n = entries_for(conf->n_datagrams);
+	table->secret = conf->secret;
+	table->timeout_ns = conf->timeout_ns;
+	table->set_mask = n / WAYS - 1;
+	table->waiting_bytes_max = conf->waiting_bytes;
+	/* In the order of their alignment: what comes before each is a multiple of it. */
+	table->datagrams = (struct datagram *)(table + 1);
+	table->slots = (struct slot *)(table->datagrams + n);
+	table->tags = (uint32_t *)(table->slots + conf->n_waiting);
+	table->oldest = NONE;
+	table->newest = NONE;
+	table->returned = NONE;
+	for (uint32_t i = 0; i < conf->n_waiting; i++)
+		table->slots[i].newer = (uint16_t)(i + 1);
+	table->slots[conf->n_waiting - 1].newer = NONE;
+	*out = table;
+	return 0;
+}
+
+void
+lb_fragment_describe(const struct lb_packet *packet, struct lb_fragment_key *key,
+	struct lb_fragment_range *range)
+{
+	*key = (struct lb_fragment_key){
+		.src = packet->key.src,
+		.dst = packet->dst,
+		.id = packet->frag_id,
+		.proto = packet->is_v6 ? 0 : packet->key.proto,
+	};
+	*range = (struct lb_fragment_range){
+		.offset = packet->frag_offset,
+		.bytes = packet->frag_bytes,
+		.has_more = (packet->flags & LB_PACKET_MORE) != 0,
+	};
+}
+
+static bool
+is_range_right(const struct lb_fragment_range *range)
+{
+	if (range->bytes == 0 || range->offset % 8 != 0)
+		return false;
+	if (range->has_more && range->bytes % 8 != 0)
+		return false;
+	return (uint32_t)range->offset + range->bytes <= UINT16_MAX;
+}
+
+/* --- what waits --- */
+
+static bool
+has_room(const struct lb_fragment_table *table, uint32_t bytes)
+{
+	const uint64_t used = table->stats.waiting_bytes;
+
+	return table->free != NONE && used <= table->waiting_bytes_max &&
+	       bytes <= table->waiting_bytes_max - used;
+}
+
+/* A packet of the datagram begins to wait; there is room. */
+static void
+enqueue(struct lb_fragment_table *table, struct datagram *d,
+	const struct lb_fragment_packet *packet, uint64_t now_ns)
+{
+	const uint16_t at = table->free;
+	struct slot *slot = &table->slots[at];
+
+	table->free = slot->newer;
+	*slot = (struct slot){
+		.packet = packet->packet,
+		.since_ns = now_ns,
+		.bytes = packet->bytes,
+		.datagram = (uint32_t)(d - table->datagrams),
+		.next = NONE,
+		.older = table->newest,
+		.newer = NONE,
+	};
+	if (table->newest == NONE)
+		table->oldest = at;
+	else
+		table->slots[table->newest].newer = at;
+	table->newest = at;
+	if (d->n_waiting == 0)
+		d->first = at;
+	else
+		table->slots[d->last].next = at;
+	d->last = at;
+	d->n_waiting++;
+	table->stats.waiting++;
+	table->stats.waiting_bytes += packet->bytes;
+}
+
+/* The datagram's first packet waits no more; it has one. Returns its slot, in no list. */
+static uint16_t
+dequeue(struct lb_fragment_table *table, struct datagram *d)
+{
+	const uint16_t at = d->first;
+	const struct slot *slot = &table->slots[at];
+
+	if (slot->older == NONE)
+		table->oldest = slot->newer;
+	else
+		table->slots[slot->older].newer = slot->newer;
+	if (slot->newer == NONE)
+		table->newest = slot->older;
+	else
+		table->slots[slot->newer].older = slot->older;
+	d->first = slot->next;
+	d->n_waiting--;
+	return at;
+}
+
+/* The slot is in no list: free it, and give its packet away. */
+static void *
+release(struct lb_fragment_table *table, uint16_t at)
+{
+	struct slot *slot = &table->slots[at];
+
+	table->stats.waiting--;
+	table->stats.waiting_bytes -= slot->bytes;
+	slot->newer = table->free;
+	table->free = at;
+	return slot->packet;
+}
+
+/* All that wait for the datagram are to be handed back by lb_fragment_expire(). */
+static void
+return_waiting(struct lb_fragment_table *table, struct datagram *d, enum lb_verdict why)
+{
+	while (d->n_waiting != 0) {
+		const uint16_t at = dequeue(table, d);
+
+		table->slots[at].why = (uint8_t)why;
+		table->slots[at].newer = table->returned;
+		table->returned = at;
+	}
+}
+
+/* --- datagrams --- */
+
+static struct place
+place_of(const struct lb_fragment_table *table, const struct lb_fragment_key *key)
+{
+	const uint64_t hash = lb_hash_bytes(key, sizeof(*key), table->secret);
+
+	return (struct place){
+		.set = (uint32_t)(hash >> 32) & table->set_mask,
+		.tag = (uint32_t)hash | 1,
+	};
+}
+
+static bool
+is_of(const struct datagram *d, const struct lb_fragment_key *key)
+{
+	return d->id == key->id && d->proto == key->proto &&
+	       lb_addr_equal(&d->src, &key->src) && lb_addr_equal(&d->dst, &key->dst);
+}
+
+/* NULL where it is not there. */
+static struct datagram *
+look_up(const struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	struct place place)
+{
+	for (uint32_t way = 0; way < WAYS; way++) {
+		const uint32_t at = place.set * WAYS + way;
+
+		if (table->tags[at] == place.tag && is_of(&table->datagrams[at], key))
+			return &table->datagrams[at];
+	}
+	return NULL;
+}
+
+static void
+forget(struct lb_fragment_table *table, const struct datagram *d)
+{
+	table->tags[d - table->datagrams] = 0;
+	table->stats.live--;
+}
+
+static bool
+is_over(const struct lb_fragment_table *table, const struct datagram *d, uint64_t now_ns)
+{
+	return d->n_waiting == 0 && now_ns - d->since_ns > table->timeout_ns;
+}
+
+static bool
+is_complete(const struct datagram *d)
+{
+	return d->state == DECIDED && d->total_bytes != 0 && d->seen_bytes == d->total_bytes;
+}
+
+static void
+forget_if_complete(struct lb_fragment_table *table, const struct datagram *d)
+{
+	if (d->n_waiting != 0 || !is_complete(d))
+		return;
+	table->stats.completed++;
+	forget(table, d);
+}
+
+/* The datagram, unless its time is over: then it is forgotten. */
+static struct datagram *
+find(struct lb_fragment_table *table, const struct lb_fragment_key *key, struct place place,
+	uint64_t now_ns)
+{
+	struct datagram *d = look_up(table, key, place);
+
+	if (d == NULL || !is_over(table, d, now_ns))
+		return d;
+	table->stats.expired++;
+	forget(table, d);
+	return NULL;
+}
+
+/* Where in a set a new datagram goes: what is free, otherwise what gives way first. */
+static uint32_t
+choose_entry(const struct lb_fragment_table *table, uint32_t set, uint64_t now_ns)
+{
+	uint32_t chosen = set * WAYS;
+
+	for (uint32_t way = 0; way < WAYS; way++) {
+		const uint32_t at = set * WAYS + way;
+		const struct datagram *d = &table->datagrams[at];
+		const struct datagram *c = &table->datagrams[chosen];
+		const bool waits = d->n_waiting != 0;
+		const bool chosen_waits = c->n_waiting != 0;
+
+		if (table->tags[at] == 0)
+			return at;
+		if (waits == chosen_waits ? now_ns - d->since_ns > now_ns - c->since_ns
+					  : chosen_waits)
+			chosen = at;
+	}
+	return chosen;
+}
+
+/* What lies there gives way. */
+static void
+evict(struct lb_fragment_table *table, uint32_t at, uint64_t now_ns)
+{
+	struct datagram *d = &table->datagrams[at];
+
+	if (is_over(table, d, now_ns))
+		table->stats.expired++;
+	else
+		table->stats.evicted++;
+	return_waiting(table, d, LB_DROP_FRAGMENT_EXCESS);
+	forget(table, d);
+}
+
+/* An undecided datagram of which nothing was seen, at a chosen entry. */
+static struct datagram *
+make(struct lb_fragment_table *table, uint32_t at, const struct lb_fragment_key *key,
+	uint32_t tag, uint64_t now_ns)
+{
+	if (table->tags[at] != 0)
+		evict(table, at, now_ns);
+	table->tags[at] = tag;
+	table->stats.live++;
+	table->datagrams[at] = (struct datagram){
+		.src = key->src,
+		.dst = key->dst,
+		.id = key->id,
+		.proto = key->proto,
+		.state = UNDECIDED,
+		.since_ns = now_ns,
+		.first = NONE,
+		.last = NONE,
+	};
+	return &table->datagrams[at];
+}
+
+static enum lb_verdict
+give_up(struct lb_fragment_table *table, struct datagram *d, enum lb_verdict why)
+{
+	d->state = GIVEN_UP;
+	d->verdict = (uint8_t)why;
+	return_waiting(table, d, why);
+	table->stats.given_up++;
+	return why;
+}
+
+/* --- ranges --- */
+
+/* What a fragment is to those that were seen. */
+enum relation {
+	NEW,
+	REPEATED,
+	INSIDE, /* of several that have become one range: repeated, or overlapping */
+	CONTRADICTING,
+};
+
+/* Of bytes that share some with the range. */
+static enum relation
+relate_to(const struct datagram *d, const struct range *seen, const struct range *range,
+	bool has_more)
+{
+	const uint32_t begin = seen->begin & ~MIXED;
+
+	/* What ends where the datagram ends is its last fragment, and nothing else is. */
+	if (has_more != (range->end != d->total_bytes))
+		return CONTRADICTING;
+	if (range->begin == begin && range->end == seen->end && (seen->begin & MIXED) == 0)
+		return REPEATED;
+	if (range->begin >= begin && range->end <= seen->end && (seen->begin & MIXED) != 0)
+		return INSIDE;
+	return CONTRADICTING;
+}
+
+static enum relation
+relate(const struct datagram *d, const struct range *range, bool has_more)
+{
+	for (uint32_t i = 0; i < N_RANGES && i < d->n_ranges; i++) {
+		const struct range *seen = &d->ranges[i];
+
+		if (range->begin < seen->end && range->end > (seen->begin & ~MIXED))
+			return relate_to(d, seen, range, has_more);
+		if (!has_more && seen->end > range->end)
+			return CONTRADICTING;
+	}
+	return d->total_bytes != 0 && range->end > d->total_bytes ? CONTRADICTING : NEW;
+}
+
+static void
+remove_range(struct datagram *d, uint32_t at)
+{
+	for (uint32_t i = at; i + 1 < N_RANGES; i++)
+		d->ranges[i] = d->ranges[i + 1];
+	d->n_ranges--;
+}
+
+/* Of a full array: let the range at i, the older, have another that follows or precedes it. */
+static bool
+merge_at(struct datagram *d, uint32_t i)
+{
+	struct range *range = &d->ranges[i];
+
+	for (uint32_t k = i + 1; k < N_RANGES; k++) {
+		const struct range other = d->ranges[k];
+
+		if (other.end != (range->begin & ~MIXED) &&
+			(other.begin & ~MIXED) != range->end)
+			continue;
+		if (other.end == (range->begin & ~MIXED))
+			range->begin = other.begin;
+		else
+			range->end = other.end;
+		range->begin |= MIXED;
+		remove_range(d, k);
+		return true;
+	}
+	return false;
+}
+
+/* Of a full array: let a range have what adjoins it. */
+static bool
+extend(struct datagram *d, const struct range *added)
+{
+	for (uint32_t i = 0; i < N_RANGES; i++) {
+		struct range *range = &d->ranges[i];
+
+		if (added->begin == range->end)
+			range->end = added->end;
+		else if (added->end == (range->begin & ~MIXED))
+			range->begin = added->begin;
+		else
+			continue;
+		range->begin |= MIXED;
+		return true;
+	}
+	return false;
+}
+
+/* Of bytes that were not seen yet; false where there is no room for them. */
+static bool
+add_range(struct datagram *d, const struct range *range)
+{
+	for (uint32_t i = 0; i < N_RANGES && d->n_ranges >= N_RANGES; i++)
+		(void)merge_at(d, i);
+	if (d->n_ranges >= N_RANGES)
+		return extend(d, range);
+	d->ranges[d->n_ranges++] = *range;
+	return true;
+}
+
+/*
+ * Note what bytes a fragment has. LB_FORWARD: it goes with its datagram; otherwise it is
+ * dropped, and as a rule the datagram is given up.
+ */
+static enum lb_verdict
+note_range(struct lb_fragment_table *table, struct datagram *d,
+	const struct lb_fragment_range *fragment, uint64_t now_ns)
+{
+	const struct range range = {
+		.begin = fragment->offset,
+		.end = (uint16_t)(fragment->offset + fragment->bytes),
+	};
+	const enum relation relation = relate(d, &range, fragment->has_more);
+
+	if (relation == INSIDE)
+		return LB_DROP_FRAGMENT_OVERLAP;
+	if (relation == CONTRADICTING)
+		return give_up(table, d, LB_DROP_FRAGMENT_OVERLAP);
+	if (d->n_fragments == LB_FRAGMENT_SERIES_MAX)
+		return give_up(table, d, LB_DROP_FRAGMENT_EXCESS);
+	d->n_fragments++;
+	if (relation == REPEATED)
+		return LB_FORWARD;
+	if (!add_range(d, &range))
+		return give_up(table, d, LB_DROP_FRAGMENT_EXCESS);
+	d->seen_bytes = (uint16_t)(d->seen_bytes + fragment->bytes);
+	if (!fragment->has_more)
+		d->total_bytes = range.end;
+	d->since_ns = now_ns;
+	return LB_FORWARD;
+}
+
+/* --- the table's face --- */
+
+enum lb_verdict
+lb_fragment_first(struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	const struct lb_fragment_range *range, const struct lb_fragment_decision *decision,
+	uint64_t now_ns)
+{
+	const struct place place = place_of(table, key);
+	struct datagram *d;
+	enum lb_verdict verdict;
+
+	if (range->offset != 0 || !range->has_more || !is_range_right(range))
+		return LB_DROP_FRAGMENT_BAD;
+	d = find(table, key, place, now_ns);
+	if (d == NULL)
+		d = make(table, choose_entry(table, place.set, now_ns), key, place.tag, now_ns);
+	if (d->state == GIVEN_UP)
+		return (enum lb_verdict)d->verdict;
+	if (d->state == DECIDED && d->verdict != LB_FORWARD)
+		return LB_FORWARD;
+
+	verdict = note_range(table, d, range, now_ns);
+	if (verdict != LB_FORWARD || d->state == DECIDED)
+		return verdict;
+	d->state = DECIDED;
+	d->verdict = (uint8_t)decision->verdict;
+	d->owner = decision->owner;
+	return LB_FORWARD;
+}
+
+/* A later fragment of an undecided datagram. Whether it waits; if not, verdict is out. */
+static bool
+wait_for_first(struct lb_fragment_table *table, struct datagram *d,
+	const struct lb_fragment_range *range, const struct lb_fragment_packet *packet,
+	uint64_t now_ns, enum lb_verdict *verdict)
+{
+	if (d->n_waiting >= LB_FRAGMENT_WAITING_EACH_MAX || !has_room(table, packet->bytes)) {
+		*verdict = give_up(table, d, LB_DROP_FRAGMENT_EXCESS);
+		table->stats.refused++;
+		return false;
+	}
+	*verdict = note_range(table, d, range, now_ns);
+	if (*verdict != LB_FORWARD)
+		return false;
+	enqueue(table, d, packet, now_ns);
+	return true;
+}
+
+/* The datagram of a later fragment, made where it is new; NULL where it could not wait. */
+static struct datagram *
+find_or_make(struct lb_fragment_table *table, const struct lb_fragment_key *key, uint32_t bytes,
+	uint64_t now_ns)
+{
+	const struct place place = place_of(table, key);
+	struct datagram *d = find(table, key, place, now_ns);
+	uint32_t at;
+
+	if (d != NULL)
+		return d;
+	at = choose_entry(table, place.set, now_ns);
+	if (!has_room(table, bytes) ||
+		(table->tags[at] != 0 && table->datagrams[at].n_waiting != 0)) {
+		table->stats.refused++;
+		return NULL;
+	}
+	return make(table, at, key, place.tag, now_ns);
+}
+
+bool
+lb_fragment_later(struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	const struct lb_fragment_range *range, const struct lb_fragment_packet *packet,
+	uint64_t now_ns, struct lb_fragment_decision *out)
+{
+	struct lb_fragment_decision decision = {.verdict = LB_DROP_FRAGMENT_BAD};
+	struct datagram *d;
+
+	if (range->offset == 0 || !is_range_right(range)) {
+		*out = decision;
+		return false;
+	}
+	d = find_or_make(table, key, packet->bytes, now_ns);
+	if (d == NULL) {
+		decision.verdict = LB_DROP_FRAGMENT_EXCESS;
+		*out = decision;
+		return false;
+	}
+	if (d->state == UNDECIDED) {
+		if (wait_for_first(table, d, range, packet, now_ns, &decision.verdict))
+			return true;
+		*out = decision;
+		return false;
+	}
+
+	decision.verdict = (enum lb_verdict)d->verdict;
+	decision.owner = d->owner;
+	if (decision.verdict == LB_FORWARD) {
+		decision.verdict = note_range(table, d, range, now_ns);
+		forget_if_complete(table, d);
+	}
+	*out = decision;
+	return false;
+}
+
+bool
+lb_fragment_take(struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	void **packet)
+{
+	struct datagram *d = look_up(table, key, place_of(table, key));
+
+	if (d == NULL || d->state != DECIDED || d->n_waiting == 0)
+		return false;
+	*packet = release(table, dequeue(table, d));
+	forget_if_complete(table, d);
+	return true;
+}
+
+static bool
+take_returned(struct lb_fragment_table *table, void **packet, enum lb_verdict *why)
+{
+	const uint16_t at = table->returned;
+
+	if (at == NONE)
+		return false;
+	table->returned = table->slots[at].newer;
+	*why = (enum lb_verdict)table->slots[at].why;
+	*packet = release(table, at);
+	return true;
+}
+
+/* The packet that waits the longest; there is one. It is also its datagram's first. */
+static void *
+take_oldest(struct lb_fragment_table *table)
+{
+	struct datagram *d = &table->datagrams[table->slots[table->oldest].datagram];
+
+	return release(table, dequeue(table, d));
+}
+
+/* Look through one set, and then through the next. */
+static void
+sweep(struct lb_fragment_table *table, uint64_t now_ns)
+{
+	const uint32_t begin = table->sweep_set * WAYS;
+
+	for (uint32_t at = begin; at < begin + WAYS; at++) {
+		if (table->tags[at] == 0 || !is_over(table, &table->datagrams[at], now_ns))
+			continue;
+		table->stats.expired++;
+		forget(table, &table->datagrams[at]);
+	}
+	table->sweep_set = (table->sweep_set + 1) & table->set_mask;
+}
+
+bool
+lb_fragment_expire(struct lb_fragment_table *table, uint64_t now_ns, void **packet,
+	enum lb_verdict *why)
+{
+	if (likely(table->stats.live == 0 && table->stats.waiting == 0))
+		return false;
+	if (take_returned(table, packet, why))
+		return true;
+	if (table->oldest != NONE &&
+		now_ns - table->slots[table->oldest].since_ns > table->timeout_ns) {
+		*packet = take_oldest(table);
+		*why = LB_DROP_FRAGMENT_UNMATCHED;
+		return true;
+	}
+	sweep(table, now_ns);
+	return false;
+}
+
+bool
+lb_fragment_abandon(struct lb_fragment_table *table, void **packet, enum lb_verdict *why)
+{
+	if (take_returned(table, packet, why))
+		return true;
+	if (table->oldest == NONE)
+		return false;
+	*packet = take_oldest(table);
+	*why = LB_DROP_FRAGMENT_UNMATCHED;
+	return true;
+}
+
+void
+lb_fragment_table_stats(const struct lb_fragment_table *table, struct lb_fragment_stats *out)
+{
+	*out = table->stats;
+}

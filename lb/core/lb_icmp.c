@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lb_icmp.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "lb_csum.h"
+
+enum {
+	MAC_BYTES = 6,
+	TTL = 64,
+	DSCP_MASK = 0xfc,
+
+	/* IPv4, by offset. */
+	IPV4_TOS = 1,
+	IPV4_TOTAL_BYTES = 2,
+	IPV4_FRAGMENT = 6,
+	IPV4_TTL = 8,
+	IPV4_PROTO = 9,
+	IPV4_CSUM = 10,
+	IPV4_SRC = 12,
+	IPV4_DST = 16,
+	IPV4_BYTES = 20,
+	IPV4_BYTES_MAX = 60,
+	IPV4_ADDR_BYTES = 4,
+	IPV4_DF = 0x4000,
+	IPV4_CS6 = 0xc0,
+
+	/* IPv4 options. */
+	OPTION_END = 0,
+	OPTION_NOP = 1,
+	OPTION_RECORD_ROUTE = 7,
+	OPTION_TIME_STAMP = 68,
+	OPTION_LOOSE_ROUTE = 131,
+	OPTION_STRICT_ROUTE = 137,
+	ROUTE_POINTER = 2,     /* by offset; it counts from 1 */
+	ROUTE_POINTER_MIN = 4, /* the first address */
+
+	/* IPv6, by offset. */
+	IPV6_PAYLOAD_BYTES = 4,
+	IPV6_NEXT_HEADER = 6,
+	IPV6_HOP_LIMIT = 7,
+	IPV6_SRC = 8,
+	IPV6_DST = 24,
+	IPV6_BYTES = 40,
+
+	/* ICMP and ICMPv6, by offset. */
+	ICMP_CODE = 1,
+	ICMP_CSUM = 2,
+	ICMP_MTU_V4 = 6,
+	ICMP_MTU_V6 = 4, /* 32 bits */
+	ICMP_BYTES = 8,
+
+	ICMP_ECHO_REPLY = 0,
+	ICMP_UNREACHABLE = 3,
+	ICMP_FRAGMENTATION_NEEDED = 4, /* a code of that */
+	ICMP_ECHO = 8,
+	ICMP_TIME_EXCEEDED = 11,
+	ICMP_PARAMETER_PROBLEM = 12,
+	ICMP_ADDRESS_MASK_REPLY = 18,
+	ICMPV6_TOO_BIG = 2,
+	ICMPV6_INFORMATIONAL = 128, /* and above; below are errors */
+	ICMPV6_ECHO_REPLY = 129,
+	ICMPV6_REDIRECT = 137,
+
+	ERROR_BYTES_MAX_V4 = 576,
+	ERROR_BYTES_MAX_V6 = 1280,
+};
+
+static_assert(IPV6_BYTES + ICMP_BYTES == LB_ICMP_TOO_BIG_PREPEND_MAX, "the larger of the two");
+
+static uint16_t
+load16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static void
+store16(uint8_t *p, uint16_t value)
+{
+	p[0] = (uint8_t)(value >> 8);
+	p[1] = (uint8_t)value;
+}
+
+static bool
+is_group(const uint8_t *mac)
+{
+	return (mac[0] & 1) != 0;
+}
+
+static void
+swap_macs(uint8_t *frame)
+{
+	uint8_t dst[MAC_BYTES];
+
+	memcpy(dst, frame, MAC_BYTES);
+	memcpy(frame, frame + MAC_BYTES, MAC_BYTES);
+	memcpy(frame + MAC_BYTES, dst, MAC_BYTES);
+}
+
+/* Whether it came from one host to one host, so that an answer reaches who asked. */
+static bool
+is_between_hosts(const uint8_t *frame, const struct lb_packet *packet)
+{
+	return !is_group(frame) && !is_group(frame + MAC_BYTES) &&
+	       lb_addr_is_unicast(&packet->dst) && lb_addr_is_unicast(&packet->key.src) &&
+	       !lb_addr_equal(&packet->dst, &packet->key.src);
+}
+
+/* Add our address to n bytes of a recorded route; false where it is malformed (RFC 791). */
+static bool
+record_route(uint8_t *option, size_t n, const uint8_t *own)
+{
+	size_t pointer;
+
+	if (n <= ROUTE_POINTER)
+		return false;
+	pointer = option[ROUTE_POINTER];
+	if (pointer < ROUTE_POINTER_MIN)
+		return false;
+	if (pointer > n)
+		return true; /* full */
+	if (n - pointer < IPV4_ADDR_BYTES - 1)
+		return false;
+	memcpy(option + pointer - 1, own, IPV4_ADDR_BYTES);
+	option[ROUTE_POINTER] = (uint8_t)(pointer + IPV4_ADDR_BYTES);
+	return true;
+}
+
+static bool
+answer_option(uint8_t *option, size_t n, const uint8_t *own)
+{
+	switch (option[0]) {
+	case OPTION_LOOSE_ROUTE:
+	case OPTION_STRICT_ROUTE:
+		return false;
+	case OPTION_RECORD_ROUTE:
+		return record_route(option, n, own);
+	case OPTION_TIME_STAMP:
+		return true;
+	default:
+		memset(option, OPTION_NOP, n);
+		return true;
+	}
+}
+
+/* Make n bytes of a request's options into the reply's; false where there is to be none. */
+static bool
+answer_options(uint8_t *options, size_t n, const uint8_t *own)
+{
+	size_t at = 0;
+
+	while (at < n && options[at] != OPTION_END) {
+		size_t n_option = 1;
+
+		//@ split at;
+		if (options[at] != OPTION_NOP) {
+			if (n - at < 2)
+				return false;
+			n_option = options[at + 1];
+			if (n_option < 2 || n_option > n - at)
+				return false;
+			//@ split n_option;
+			if (!answer_option(options + at, n_option, own))
+				return false;
+		}
+		at += n_option;
+	}
+	return true;
+}
+
+/* ip: header_bytes, whose lengths the parser has checked. False leaves it untouched. */
+static bool
+answer_ipv4(uint8_t *ip, size_t header_bytes)
+{
+	uint8_t header[IPV4_BYTES_MAX];
+	uint16_t csum;
+
+	if (header_bytes < IPV4_BYTES || header_bytes > IPV4_BYTES_MAX)
+		return false;
+
+	memcpy(header, ip, header_bytes);
+	if (!answer_options(header + IPV4_BYTES, header_bytes - IPV4_BYTES, ip + IPV4_DST))
+		return false;
+	header[IPV4_TOS] &= DSCP_MASK;
+	store16(header + IPV4_FRAGMENT, load16(ip + IPV4_FRAGMENT) & IPV4_DF);
+	header[IPV4_TTL] = TTL;
+	memcpy(header + IPV4_SRC, ip + IPV4_DST, IPV4_ADDR_BYTES);
+	memcpy(header + IPV4_DST, ip + IPV4_SRC, IPV4_ADDR_BYTES);
+	store16(header + IPV4_CSUM, 0);
+	csum = lb_csum_finish(lb_csum_add(0, header, header_bytes));
+	memcpy(header + IPV4_CSUM, &csum, sizeof(csum));
+	memcpy(ip, header, header_bytes);
+	return true;
+}
+
+static bool
+answer_ipv6(uint8_t *ip, size_t header_bytes)
+{
+	struct lb_addr src;
+
+	if (header_bytes != IPV6_BYTES)
+		return false;
+	ip[1] &= 0xc0; /* the end of DSCP; ECN and the flow label follow */
+	store16(ip + 2, 0);
+	ip[IPV6_HOP_LIMIT] = TTL;
+	memcpy(src.bytes, ip + IPV6_SRC, LB_ADDR_BYTES);
+	memcpy(ip + IPV6_SRC, ip + IPV6_DST, LB_ADDR_BYTES);
+	memcpy(ip + IPV6_DST, src.bytes, LB_ADDR_BYTES);
+	return true;
+}
+
+static bool
+is_zero(const uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (p[i] != 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Change the type in a message of n bytes, and its checksum by that alone (RFC 1624, equation
+ * 3). The sum that comes out is never 0, and so the checksum never 0xffff; which is right but
+ * for an IPv4 message of nothing but zeros, since it has no pseudo-header.
+ */
+static void
+answer_icmp(uint8_t *icmp, size_t n, uint8_t type)
+{
+	uint32_t sum = (uint16_t)~load16(icmp + ICMP_CSUM);
+
+	sum += (uint16_t)~load16(icmp);
+	icmp[0] = type;
+	sum += load16(icmp);
+	sum = (sum >> 16) + (sum & UINT16_MAX);
+	sum = (sum >> 16) + (sum & UINT16_MAX);
+	store16(icmp + ICMP_CSUM, (uint16_t)~sum);
+	if (type == ICMP_ECHO_REPLY && is_zero(icmp, n))
+		store16(icmp + ICMP_CSUM, UINT16_MAX);
+}
+
+size_t
+lb_icmp_echo_reply(uint8_t *frame, size_t n_bytes, const struct lb_packet *packet)
+{
+	const size_t ip_offset = packet->ip_offset;
+	const size_t l4_offset = packet->l4_offset;
+	const size_t end = ip_offset + packet->ip_bytes;
+	bool is_answered;
+
+	if ((packet->flags & LB_PACKET_ECHO_REQUEST) == 0 ||
+		(packet->flags & LB_PACKET_FRAGMENT) != 0)
+		return 0;
+	if (end > n_bytes || end < l4_offset + ICMP_BYTES || !is_between_hosts(frame, packet))
+		return 0;
+
+	if (packet->is_v6)
+		is_answered = answer_ipv6(frame + ip_offset, l4_offset - ip_offset);
+	else
+		is_answered = answer_ipv4(frame + ip_offset, l4_offset - ip_offset);
+	if (!is_answered)
+		return 0;
+	answer_icmp(frame + l4_offset, end - l4_offset,
+		packet->is_v6 ? ICMPV6_ECHO_REPLY : ICMP_ECHO_REPLY);
+	swap_macs(frame);
+	return end;
+}
+
+/* What is not known to be no error may be one. */
+static bool
+is_icmp_query(uint8_t type, bool is_v6)
+{
+	if (is_v6)
+		return type >= ICMPV6_INFORMATIONAL && type != ICMPV6_REDIRECT;
+	switch (type) {
+	case ICMP_ECHO_REPLY:
+		return true;
+	case ICMP_TIME_EXCEEDED:
+	case ICMP_PARAMETER_PROBLEM:
+		return false;
+	default: /* between are unreachable, source quench, redirect */
+		return type >= ICMP_ECHO && type <= ICMP_ADDRESS_MASK_REPLY;
+	}
+}
+
+static bool
+is_later_fragment(const struct lb_packet *packet)
+{
+	return (packet->flags & LB_PACKET_FRAGMENT) != 0 &&
+	       (packet->flags & LB_PACKET_FIRST_FRAGMENT) == 0;
+}
+
+bool
+lb_icmp_may_answer(const uint8_t *frame, size_t n_bytes, const struct lb_packet *packet)
+{
+	switch (packet->kind) {
+	case LB_PACKET_ICMP_ERROR:
+	case LB_PACKET_NOT_FINAL:
+	case LB_PACKET_CUT_SHORT:
+		return false;
+	case LB_PACKET_ICMP_OTHER:
+		if (packet->l4_offset >= n_bytes ||
+			!is_icmp_query(frame[packet->l4_offset], packet->is_v6))
+			return false;
+		break;
+	default:
+		break;
+	}
+	return !is_later_fragment(packet) && is_between_hosts(frame, packet);
+}
+
+bool
+lb_icmp_too_big_size(const uint8_t *frame, size_t n_bytes, const struct lb_packet *packet,
+	uint32_t mtu, struct lb_icmp_too_big *out)
+{
+	const uint32_t mtu_min = packet->is_v6 ? LB_ICMP_MTU_MIN_V6 : LB_ICMP_MTU_MIN_V4;
+	const size_t error_max = packet->is_v6 ? ERROR_BYTES_MAX_V6 : ERROR_BYTES_MAX_V4;
+	const size_t prepend = (packet->is_v6 ? IPV6_BYTES : IPV4_BYTES) + ICMP_BYTES;
+	size_t quote_bytes = packet->ip_bytes;
+
+	if (!lb_icmp_may_answer(frame, n_bytes, packet) || (packet->flags & LB_PACKET_DF) == 0)
+		return false;
+	if (mtu < mtu_min)
+		mtu = mtu_min;
+	if (mtu > UINT16_MAX)
+		mtu = UINT16_MAX;
+	if (packet->ip_bytes <= mtu)
+		return false;
+	if (quote_bytes > error_max - prepend)
+		quote_bytes = error_max - prepend;
+	if (packet->ip_offset + quote_bytes > n_bytes)
+		return false;
+
+	out->mtu = (uint16_t)mtu;
+	out->prepend_bytes = (uint16_t)prepend;
+	out->frame_bytes = (uint16_t)(packet->ip_offset + prepend + quote_bytes);
+	return true;
+}
+
+/* ip: n bytes up to the frame's end. */
+static void
+write_too_big_v4(uint8_t *ip, size_t n, const struct lb_packet *packet, uint16_t mtu,
+	const struct lb_addr *src)
+{
+	static const uint8_t header[IPV4_BYTES] = {0x45, IPV4_CS6,
+		[IPV4_FRAGMENT] = IPV4_DF >> 8, [IPV4_TTL] = TTL, [IPV4_PROTO] = IPPROTO_ICMP};
+	uint8_t *icmp = ip + IPV4_BYTES;
+	uint16_t csum;
+
+	memcpy(ip, header, IPV4_BYTES);
+	store16(ip + IPV4_TOTAL_BYTES, (uint16_t)n);
+	memcpy(ip + IPV4_SRC, src->bytes + LB_ADDR_BYTES - IPV4_ADDR_BYTES, IPV4_ADDR_BYTES);
+	memcpy(ip + IPV4_DST, packet->key.src.bytes + LB_ADDR_BYTES - IPV4_ADDR_BYTES,
+		IPV4_ADDR_BYTES);
+	csum = lb_csum_finish(lb_csum_add(0, ip, IPV4_BYTES));
+	memcpy(ip + IPV4_CSUM, &csum, sizeof(csum));
+
+	memset(icmp, 0, ICMP_BYTES);
+	icmp[0] = ICMP_UNREACHABLE;
+	icmp[ICMP_CODE] = ICMP_FRAGMENTATION_NEEDED;
+	store16(icmp + ICMP_MTU_V4, mtu);
+	csum = lb_csum_finish(lb_csum_add(0, icmp, n - IPV4_BYTES));
+	memcpy(icmp + ICMP_CSUM, &csum, sizeof(csum));
+}
+
+static void
+write_too_big_v6(uint8_t *ip, size_t n, const struct lb_packet *packet, uint16_t mtu,
+	const struct lb_addr *src)
+{
+	const uint16_t icmp_bytes = (uint16_t)(n - IPV6_BYTES);
+	uint8_t *icmp = ip + IPV6_BYTES;
+	uint8_t tail[8] = {[7] = IPPROTO_ICMPV6}; /* of the pseudo-header */
+	uint64_t sum;
+	uint16_t csum;
+
+	memset(ip, 0, IPV6_SRC);
+	ip[0] = 0x60;
+	store16(ip + IPV6_PAYLOAD_BYTES, icmp_bytes);
+	ip[IPV6_NEXT_HEADER] = IPPROTO_ICMPV6;
+	ip[IPV6_HOP_LIMIT] = TTL;
+	memcpy(ip + IPV6_SRC, src->bytes, LB_ADDR_BYTES);
+	memcpy(ip + IPV6_DST, packet->key.src.bytes, LB_ADDR_BYTES);
+
+	memset(icmp, 0, ICMP_BYTES);
+	icmp[0] = ICMPV6_TOO_BIG;
+	store16(icmp + ICMP_MTU_V6 + 2, mtu);
+	store16(tail + 2, icmp_bytes);
+	sum = lb_csum_add(0, tail, sizeof(tail));
+	sum = lb_csum_add(sum, ip + IPV6_SRC, (size_t)2 * LB_ADDR_BYTES + icmp_bytes);
+	csum = lb_csum_finish(sum);
+	memcpy(icmp + ICMP_CSUM, &csum, sizeof(csum));
+}
+
+void
+lb_icmp_too_big_write(uint8_t *frame, const struct lb_packet *packet,
+	const struct lb_icmp_too_big *error, const struct lb_addr *src)
+{
+	const size_t ip_offset = packet->ip_offset;
+	const size_t n = error->frame_bytes - ip_offset;
+
+	memmove(frame, frame + error->prepend_bytes, ip_offset);
+	swap_macs(frame);
+	if (packet->is_v6)
+		write_too_big_v6(frame + ip_offset, n, packet, error->mtu, src);
+	else
+		write_too_big_v4(frame + ip_offset, n, packet, error->mtu, src);
+}
