@@ -5,72 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfg_check_parts.h"
+#include "cfg_seen.h"
 #include "lb_prime.h"
 
 #define MTU_IPV6_MIN 1280u
-
-/* Whether items a and b of a list are the same to a check. */
-typedef bool (*is_same_fn)(const void *items, size_t a, size_t b);
-
-/*
- * Which items of a list have been seen: their indices, by hash, in twice the room. Linear
- * probing; 0 is free and i + 1 stands for item i.
- */
-struct seen {
-	const void *items;
-	is_same_fn is_same;
-	uint32_t *places;
-	size_t mask;
-};
-
-static bool
-init_seen(struct seen *seen, const void *items, size_t n, is_same_fn is_same,
-	struct cfg_errors *errors)
-{
-	size_t room = 16;
-
-	while (room < n * 2)
-		room *= 2;
-	*seen = (struct seen){
-		.items = items,
-		.is_same = is_same,
-		.places = calloc(room, sizeof(*seen->places)),
-		.mask = room - 1,
-	};
-	if (seen->places == NULL)
-		cfg_error_memory(errors);
-	return seen->places != NULL;
-}
-
-/* The first item that is the same as item i: i itself where there was none, which is then. */
-static size_t
-find_or_add(struct seen *seen, size_t i, uint64_t hash)
-{
-	size_t at = hash & seen->mask;
-
-	while (seen->places[at] != 0 && !seen->is_same(seen->items, seen->places[at] - 1, i))
-		at = (at + 1) & seen->mask;
-	if (seen->places[at] == 0)
-		seen->places[at] = (uint32_t)i + 1;
-	return seen->places[at] - 1;
-}
-
-/* FNV-1a, and mixed once more, as only its low bits pick the place. */
-static uint64_t
-hash_bytes(const void *bytes, size_t n, uint64_t hash)
-{
-	const unsigned char *at = bytes;
-
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ at[i]) * 0x100000001b3u;
-	hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
-	return hash ^ hash >> 32;
-}
+/** Linux' IFNAMSIZ, less the NUL. */
+#define INTERFACE_BYTES_MAX 15u
 
 static uint64_t
 hash_name(const char *name)
 {
-	return hash_bytes(name, strlen(name), 0xcbf29ce484222325u);
+	return cfg_hash_bytes(name, strlen(name), CFG_HASH_BEGIN);
 }
 
 static void
@@ -99,19 +45,20 @@ static void
 check_backend_names(const struct cfg_service *service, struct cfg_errors *errors)
 {
 	const struct cfg_backend *backends = service->backends;
-	struct seen seen;
+	struct cfg_seen seen;
 
-	if (!init_seen(&seen, backends, service->n_backends, is_same_backend_name, errors))
+	if (!cfg_seen_init(&seen, backends, service->n_backends, is_same_backend_name, errors))
 		return;
 	for (size_t i = 0; i < service->n_backends; i++) {
 		const char *name = backends[i].name;
-		const size_t first = name == NULL ? i : find_or_add(&seen, i, hash_name(name));
+		const size_t first =
+			name == NULL ? i : cfg_seen_find_or_add(&seen, i, hash_name(name));
 
 		if (first != i)
 			tell_duplicate(errors, "backend of the service", name,
 				backends[i].name_pos, backends[first].name_pos);
 	}
-	free(seen.places);
+	cfg_seen_fini(&seen);
 }
 
 static bool
@@ -126,28 +73,27 @@ static void
 check_service_names(const struct cfg_model *model, struct cfg_errors *errors)
 {
 	const struct cfg_service *services = model->services;
-	struct seen seen;
+	struct cfg_seen seen;
 
-	if (!init_seen(&seen, services, model->n_services, is_same_service_name, errors))
+	if (!cfg_seen_init(&seen, services, model->n_services, is_same_service_name, errors))
 		return;
 	for (size_t i = 0; i < model->n_services; i++) {
 		const char *name = services[i].name;
-		const size_t first = name == NULL ? i : find_or_add(&seen, i, hash_name(name));
+		const size_t first =
+			name == NULL ? i : cfg_seen_find_or_add(&seen, i, hash_name(name));
 
 		if (first != i)
 			tell_duplicate(errors, "service", name, services[i].name_pos,
 				services[first].name_pos);
 	}
-	free(seen.places);
+	cfg_seen_fini(&seen);
 }
 
-/* Ports are few. */
+/* The first n ports: few. */
 static void
-check_port_names(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
+check_port_names(const struct cfg_port *ports, size_t n, struct cfg_errors *errors)
 {
-	const struct cfg_port *ports = dataplane->ports;
-
-	for (size_t i = 1; i < dataplane->n_ports; i++) {
+	for (size_t i = 1; i < n; i++) {
 		size_t first = 0;
 
 		if (ports[i].name == NULL)
@@ -161,14 +107,80 @@ check_port_names(const struct cfg_dataplane *dataplane, struct cfg_errors *error
 	}
 }
 
+/* What an interface's name is to be where this is none; NULL: it may be one. */
+static const char *
+find_interface_flaw(const char *name)
+{
+	/* Sysctls have folders of these names beside the interfaces', and lo is there already.
+	 */
+	static const char *const taken[] = {".", "..", "all", "default", "lo", NULL};
+
+	for (const char *at = name; *at != '\0'; at++) {
+		/* Of a TAP device the kernel replaces %d, and the driver splits at ,=[. */
+		if (*at <= ' ' || *at > '~' || strchr("/:,%=[", *at) != NULL)
+			return "of printable ASCII without blanks and any of /:,%=[";
+	}
+	if (strlen(name) > INTERFACE_BYTES_MAX)
+		return "of at most 15 bytes";
+	if (taken[cfg_find_word(name, taken)] != NULL)
+		return "other than '.', '..', 'all', 'default' and 'lo'";
+	return NULL;
+}
+
+/* By its driver's name, or the alias of that. */
+static bool
+is_packet_socket(const char *device)
+{
+	return strncmp(device, "net_af_packet", 13) == 0 ||
+	       strncmp(device, "eth_af_packet", 13) == 0;
+}
+
+/*
+ * A port's twin is a TAP device of its name. Packet sockets have none: the kernel hears by
+ * their interface itself.
+ */
+static void
+check_twin_names(const struct cfg_dataplane *dataplane, size_t n, struct cfg_errors *errors)
+{
+	if (dataplane->kernel != CFG_KERNEL_TAP)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const struct cfg_port *port = &dataplane->ports[i];
+		const char *expected;
+
+		if (port->name == NULL || port->device == NULL ||
+			is_packet_socket(port->device))
+			continue;
+		expected = find_interface_flaw(port->name);
+		if (expected != NULL)
+			cfg_error(errors, port->name_pos,
+				"name: expected one %s, as with kernel: tap the kernel has an "
+				"interface of this name, found '%s'; kernel: none takes any",
+				expected, port->name);
+	}
+}
+
+static void
+check_ports(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
+{
+	const bool are_too_many = dataplane->n_ports > LB_PORTS_MAX;
+	const size_t n = are_too_many ? LB_PORTS_MAX : dataplane->n_ports;
+
+	check_port_names(dataplane->ports, n, errors);
+	check_twin_names(dataplane, n, errors);
+	if (are_too_many)
+		cfg_error(errors, dataplane->ports[LB_PORTS_MAX].pos,
+			"one port too many; expected at most %u", LB_PORTS_MAX);
+}
+
 static uint64_t
 hash_place(const struct cfg_service *service)
 {
 	const uint8_t rest[] = {service->address.n_bits, (uint8_t)service->protocol,
 		(uint8_t)(service->port >> 8), (uint8_t)service->port};
 
-	return hash_bytes(rest, sizeof(rest),
-		hash_bytes(service->address.addr.bytes, LB_ADDR_BYTES, 0xcbf29ce484222325u));
+	return cfg_hash_bytes(rest, sizeof(rest),
+		cfg_hash_bytes(service->address.addr.bytes, LB_ADDR_BYTES, CFG_HASH_BEGIN));
 }
 
 static bool
@@ -204,20 +216,70 @@ check_places(const struct cfg_model *model, struct cfg_errors *errors)
 {
 	const uint8_t bad = CFG_BAD_ADDRESS | CFG_BAD_PROTOCOL | CFG_BAD_PORT;
 	const struct cfg_service *services = model->services;
-	struct seen seen;
+	struct cfg_seen seen;
 
-	if (!init_seen(&seen, services, model->n_services, is_same_place, errors))
+	if (!cfg_seen_init(&seen, services, model->n_services, is_same_place, errors))
 		return;
 	for (size_t i = 0; i < model->n_services; i++) {
 		size_t first;
 
 		if ((services[i].bad & bad) != 0)
 			continue;
-		first = find_or_add(&seen, i, hash_place(&services[i]));
+		first = cfg_seen_find_or_add(&seen, i, hash_place(&services[i]));
 		if (first != i)
 			tell_same_place(errors, &services[i], &services[first]);
 	}
-	free(seen.places);
+	cfg_seen_fini(&seen);
+}
+
+static bool
+is_same_prefix(const void *items, size_t a, size_t b)
+{
+	const struct cfg_service *services = items;
+
+	return lb_prefix_equal(&services[a].address, &services[b].address);
+}
+
+static void
+warn_of_echo(const struct cfg_service *service, const struct cfg_service *first,
+	struct cfg_errors *errors)
+{
+	const struct cfg_pos pos =
+		service->echo_pos.line != 0 ? service->echo_pos : service->address_pos;
+	char address[LB_PREFIX_TEXT_BYTES];
+
+	cfg_warning(errors, pos,
+		"echo: %s of service '%s' is not used, as service '%s' has the same address "
+		"%s, comes first, and has %s; give both the same",
+		cfg_echo_words[service->echo], service->name == NULL ? "" : service->name,
+		first->name == NULL ? "" : first->name,
+		lb_prefix_format(&service->address, address), cfg_echo_words[first->echo]);
+}
+
+/* An echo request has no port, so of the services of one address one says what becomes of it.
+ */
+static void
+check_echoes(const struct cfg_model *model, struct cfg_errors *errors)
+{
+	const struct cfg_service *services = model->services;
+	struct cfg_seen seen;
+
+	if (!cfg_seen_init(&seen, services, model->n_services, is_same_prefix, errors))
+		return;
+	for (size_t i = 0; i < model->n_services; i++) {
+		const struct lb_prefix *address = &services[i].address;
+		size_t first;
+
+		if ((services[i].bad & (CFG_BAD_ADDRESS | CFG_BAD_OTHER)) != 0)
+			continue;
+		first = cfg_seen_find_or_add(&seen, i,
+			cfg_hash_bytes(&address->n_bits, 1,
+				cfg_hash_bytes(address->addr.bytes, LB_ADDR_BYTES,
+					CFG_HASH_BEGIN)));
+		if (services[first].echo != services[i].echo)
+			warn_of_echo(&services[i], &services[first], errors);
+	}
+	cfg_seen_fini(&seen);
 }
 
 static bool
@@ -363,7 +425,17 @@ check_combinations(const struct cfg_service *service, struct cfg_errors *errors)
 			cfg_error(errors, service->vni_pos,
 				"vni is for forward vxlan, and this service has %s; remove it",
 				forward);
+		if (service->fragment == CFG_FRAGMENT_OUTER &&
+			service->forward == CFG_FORWARD_L2)
+			cfg_error(errors, service->fragment_pos,
+				"fragment: outer is for tunnels, and this service has forward "
+				"l2; expected inner or drop");
 	}
+	if ((service->bad & CFG_BAD_PROTOCOL) == 0 && service->mss_clamp != 0 &&
+		service->protocol == CFG_PROTOCOL_UDP)
+		cfg_error(errors, service->mss_clamp_pos,
+			"mss_clamp is for protocol tcp or any, and this service has udp; "
+			"remove it");
 	if ((service->bad & CFG_BAD_PROTOCOL) == 0 && service->carry != 0 &&
 		service->protocol != CFG_PROTOCOL_ANY)
 		cfg_error(errors, service->carry_pos,
@@ -417,6 +489,8 @@ cfg_check_backend(const struct cfg_model *model, const struct cfg_service *servi
 	const size_t n_before = errors->n_errors;
 
 	check_backend(service, backend, can, errors);
+	cfg_check_own_address(&model->dataplane, backend, errors);
+	cfg_check_quic_backend(service, backend, errors);
 	return errors->n_errors == n_before;
 }
 
@@ -466,6 +540,7 @@ check_service(const struct cfg_service *service, const bool can[2], struct cfg_e
 	for (size_t i = 0; i < service->n_backends; i++)
 		check_backend(service, &service->backends[i], can, errors);
 	check_backend_names(service, errors);
+	cfg_check_quic(service, errors);
 	if ((service->bad & CFG_BAD_TABLE) == 0 && service->n_backends <= service->n_slots)
 		warn_of_shares(service, errors);
 }
@@ -478,13 +553,15 @@ cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors)
 	const size_t n_before = errors->n_errors;
 	size_t n_backends = 0;
 
-	check_port_names(&model->dataplane, errors);
+	check_ports(&model->dataplane, errors);
 	check_port_mtus(&model->dataplane, errors);
 	if (model->n_services > LB_SERVICES_MAX)
 		cfg_error(errors, model->services[LB_SERVICES_MAX].pos,
 			"one service too many; expected at most %u", LB_SERVICES_MAX);
 	check_service_names(model, errors);
 	check_places(model, errors);
+	check_echoes(model, errors);
+	cfg_check_addresses(model, errors);
 	for (size_t i = 0; i < model->n_services; i++) {
 		const size_t n = n_backends + model->services[i].n_backends;
 

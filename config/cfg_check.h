@@ -10,13 +10,14 @@
 #include "cfg_node.h"
 
 /**
- * Tell errors of everything wrong between the parts of a model: duplicate names, two
- * services with the same (address, protocol, port), more backends than slots, a table size
- * that is not prime where it must be, a ring with too many points, a backend of a family that
- * no port can send from.
+ * Tell errors of everything wrong between the parts of a model: duplicate names, more ports
+ * than LB_PORTS_MAX, a port's name that its twin cannot have, two services with the same
+ * (address, protocol, port), more backends than slots, a table size that is not prime where it
+ * must be, a ring with too many points, a backend of a family that no port can send from or of
+ * an address that is the balancer's own, server ids that QUIC configurations do not fit.
  *
- * @return whether nothing is wrong. Warnings (all weights 0, a share under one slot) do not
- *         count.
+ * @return whether nothing is wrong. Warnings (all weights 0, a share under one slot, a
+ *         tunnel that leads back) do not count.
  */
 bool cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors);
 

@@ -30,6 +30,14 @@ void cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors
 void cfg_decode_services(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_model *out);
 
+/** The list under `quic`, which may be NULL; false where not all of it is right. */
+bool cfg_decode_quic(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_service *out);
+
+/** What is under `quic_id`, which may be NULL: a server id, or a list of them. */
+void cfg_decode_quic_ids(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_backend *out);
+
 /** A whole file's tree. out is a model to be freed also where errors was told. */
 void cfg_decode_model(const struct cfg_node *root, struct cfg_errors *errors,
 	struct cfg_model *out);

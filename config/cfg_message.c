@@ -20,13 +20,28 @@ begin_message(struct cfg_errors *errors, struct cfg_pos pos)
 	(void)fputc(' ', errors->to);
 }
 
+/*
+ * Whether to write the nth message of its kind. A file may be wrong a million times, and nobody
+ * reads that; so one more is written, which says that there are more.
+ */
+static bool
+wants_message(const struct cfg_errors *errors, size_t n, const char *kind)
+{
+	if (errors->to == NULL || n > CFG_MESSAGES_MAX + 1)
+		return false;
+	if (n <= CFG_MESSAGES_MAX)
+		return true;
+	(void)fprintf(errors->to, "%s: ... and more: %u %s are shown\n", errors->file,
+		CFG_MESSAGES_MAX, kind);
+	return false;
+}
+
 void
 cfg_error(struct cfg_errors *errors, struct cfg_pos pos, const char *format, ...)
 {
 	va_list args;
 
-	errors->n_errors++;
-	if (errors->to == NULL)
+	if (!wants_message(errors, ++errors->n_errors, "errors"))
 		return;
 	begin_message(errors, pos);
 	va_start(args, format);
@@ -40,8 +55,7 @@ cfg_warning(struct cfg_errors *errors, struct cfg_pos pos, const char *format, .
 {
 	va_list args;
 
-	errors->n_warnings++;
-	if (errors->to == NULL)
+	if (!wants_message(errors, ++errors->n_warnings, "warnings"))
 		return;
 	begin_message(errors, pos);
 	(void)fputs("warning: ", errors->to);
@@ -49,6 +63,17 @@ cfg_warning(struct cfg_errors *errors, struct cfg_pos pos, const char *format, .
 	(void)vfprintf(errors->to, format, args);
 	va_end(args);
 	(void)fputc('\n', errors->to);
+}
+
+bool
+cfg_must_stop(struct cfg_errors *errors)
+{
+	if (errors->stop != NULL && !errors->is_stopped &&
+		atomic_load_explicit(errors->stop, memory_order_relaxed)) {
+		errors->is_stopped = true;
+		cfg_error(errors, (struct cfg_pos){0}, "reading it was given up");
+	}
+	return errors->is_stopped || errors->n_errors > CFG_MESSAGES_MAX;
 }
 
 void
@@ -282,6 +307,8 @@ cfg_node_check_keys(const struct cfg_node *node, const char *const keys[],
 				keys[i], first[i]->key->pos.line);
 		else
 			first[i] = item;
+		if (cfg_must_stop(errors))
+			break;
 	}
 	return true;
 }

@@ -10,12 +10,15 @@
 
 const char *const cfg_protocol_words[] = {"tcp", "udp", "any", NULL};
 const char *const cfg_algorithm_words[] = {"maglev", "ring", "rendezvous", NULL};
-const char *const cfg_affinity_words[] = {"5-tuple", "source-ip", "source-ip-port", NULL};
+const char *const cfg_affinity_words[] = {"5-tuple", "source-ip", "source-ip-port", "quic",
+	NULL};
 const char *const cfg_forward_words[] = {"l2", "ipip", "gre", "gue", "vxlan", NULL};
 const char *const cfg_state_words[] = {"up", "drain", "down", NULL};
 const char *const cfg_kernel_words[] = {"tap", "none", NULL};
 const char *const cfg_idle_words[] = {"poll", "adaptive", NULL};
 const char *const cfg_carry_words[] = {"ipip", "ipv6", "gre", NULL};
+const char *const cfg_echo_words[] = {"reply", "forward", "drop", NULL};
+const char *const cfg_fragment_words[] = {"inner", "outer", "drop", NULL};
 const char *const cfg_bool_words[] = {"false", "true", NULL};
 
 static_assert(LB_N_ELEMENTS(cfg_protocol_words) == CFG_N_PROTOCOLS + 1, "a word each");
@@ -25,6 +28,8 @@ static_assert(LB_N_ELEMENTS(cfg_forward_words) == CFG_N_FORWARDS + 1, "a word ea
 static_assert(LB_N_ELEMENTS(cfg_state_words) == CFG_N_STATES + 1, "a word each");
 static_assert(LB_N_ELEMENTS(cfg_kernel_words) == CFG_N_KERNELS + 1, "a word each");
 static_assert(LB_N_ELEMENTS(cfg_idle_words) == CFG_N_IDLES + 1, "a word each");
+static_assert(LB_N_ELEMENTS(cfg_echo_words) == CFG_N_ECHOES + 1, "a word each");
+static_assert(LB_N_ELEMENTS(cfg_fragment_words) == CFG_N_FRAGMENTS + 1, "a word each");
 static_assert(LB_N_ELEMENTS(cfg_carry_words) == CFG_N_CARRIES + 1, "a word each");
 
 /* Not on the heap, so that cfg_model_init() cannot fail; never written through. */
@@ -51,6 +56,11 @@ cfg_model_init(struct cfg_model *model)
 				.tcp_ns = 15ull * 60 * NS_PER_S,
 				.tcp_closing_ns = 30ull * NS_PER_S,
 				.udp_ns = 60ull * NS_PER_S,
+				.fragment_datagrams = 4096,
+				.fragment_waiting = 1024,
+				.handoff = 2048,
+				.replies_total = 10000,
+				.replies_source = 100,
 			},
 		.control_socket = default_socket,
 		.control_metrics = default_metrics,
@@ -66,11 +76,19 @@ free_port(struct cfg_port *port)
 }
 
 void
+cfg_backend_fini(struct cfg_backend *backend)
+{
+	free(backend->name);
+	free(backend->quic_ids);
+}
+
+void
 cfg_service_fini(struct cfg_service *service)
 {
 	for (size_t i = 0; i < service->n_backends; i++)
-		free(service->backends[i].name);
+		cfg_backend_fini(&service->backends[i]);
 	free(service->backends);
+	free(service->quic);
 	free(service->name);
 }
 
@@ -119,10 +137,45 @@ cfg_model_set_text(char **where, const char *text)
 	return 0;
 }
 
+/* A copy of n items; NULL where there are none. */
+static int
+copy_items(const void *items, size_t n, size_t item_bytes, void **out)
+{
+	*out = NULL;
+	if (n == 0)
+		return 0;
+	*out = calloc(n, item_bytes);
+	if (*out == NULL)
+		return -ENOMEM;
+	memcpy(*out, items, n * item_bytes);
+	return 0;
+}
+
+/* out owns nothing on error. */
+static int
+copy_backend(const struct cfg_backend *backend, struct cfg_backend *out)
+{
+	struct cfg_backend copy = *backend;
+	void *quic_ids;
+
+	if (copy_text(backend->name, &copy.name) != 0)
+		return -ENOMEM;
+	if (copy_items(backend->quic_ids, backend->n_quic_ids, sizeof(*backend->quic_ids),
+		    &quic_ids) != 0) {
+		free(copy.name);
+		return -ENOMEM;
+	}
+	copy.quic_ids = quic_ids;
+	*out = copy;
+	return 0;
+}
+
 /* out is owned by a model from the first step on, so what is there is freed with it. */
 static int
 copy_port(const struct cfg_port *port, struct cfg_port *out)
 {
+	void *addresses;
+
 	*out = *port;
 	out->name = NULL;
 	out->device = NULL;
@@ -131,13 +184,10 @@ copy_port(const struct cfg_port *port, struct cfg_port *out)
 	if (copy_text(port->name, &out->name) != 0 ||
 		copy_text(port->device, &out->device) != 0)
 		return -ENOMEM;
-	if (port->n_addresses == 0)
-		return 0;
-
-	out->addresses = calloc(port->n_addresses, sizeof(*out->addresses));
-	if (out->addresses == NULL)
+	if (copy_items(port->addresses, port->n_addresses, sizeof(*port->addresses),
+		    &addresses) != 0)
 		return -ENOMEM;
-	memcpy(out->addresses, port->addresses, port->n_addresses * sizeof(*out->addresses));
+	out->addresses = addresses;
 	out->n_addresses = port->n_addresses;
 	return 0;
 }
@@ -145,13 +195,18 @@ copy_port(const struct cfg_port *port, struct cfg_port *out)
 int
 cfg_service_copy(const struct cfg_service *service, struct cfg_service *out)
 {
+	void *quic;
+
 	*out = *service;
 	out->name = NULL;
+	out->quic = NULL;
 	out->backends = NULL;
 	out->n_backends = 0;
 	out->backends_room = 0;
-	if (copy_text(service->name, &out->name) != 0)
+	if (copy_text(service->name, &out->name) != 0 ||
+		copy_items(service->quic, service->n_quic, sizeof(*service->quic), &quic) != 0)
 		return -ENOMEM;
+	out->quic = quic;
 	if (service->n_backends == 0)
 		return 0;
 
@@ -160,8 +215,7 @@ cfg_service_copy(const struct cfg_service *service, struct cfg_service *out)
 		return -ENOMEM;
 	out->backends_room = service->n_backends;
 	for (size_t i = 0; i < service->n_backends; i++) {
-		out->backends[i] = service->backends[i];
-		if (copy_text(service->backends[i].name, &out->backends[i].name) != 0)
+		if (copy_backend(&service->backends[i], &out->backends[i]) != 0)
 			return -ENOMEM;
 		out->n_backends++;
 	}
@@ -243,11 +297,82 @@ is_same_port(const struct cfg_port *a, const struct cfg_port *b)
 {
 	if (!is_same_text(a->name, b->name) || !is_same_text(a->device, b->device) ||
 		a->n_addresses != b->n_addresses || a->mtu != b->mtu ||
-		a->answer_arp != b->answer_arp ||
+		a->answer_arp != b->answer_arp || a->vlan != b->vlan ||
 		!is_same_mac(a->has_next_hop, &a->next_hop, b->has_next_hop, &b->next_hop))
 		return false;
 	for (size_t i = 0; i < a->n_addresses; i++) {
 		if (!lb_prefix_equal(&a->addresses[i], &b->addresses[i]))
+			return false;
+	}
+	return true;
+}
+
+const char *
+cfg_quic_id_format(const struct cfg_quic_id *id, char out[static CFG_QUIC_ID_TEXT_BYTES])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < id->n_bytes; i++) {
+		out[2 * i] = digits[id->bytes[i] >> 4];
+		out[2 * i + 1] = digits[id->bytes[i] & 15];
+	}
+	out[(size_t)2 * id->n_bytes] = '\0';
+	return out;
+}
+
+bool
+cfg_quic_id_equal(const struct cfg_quic_id *a, const struct cfg_quic_id *b)
+{
+	return a->n_bytes == b->n_bytes && memcmp(a->bytes, b->bytes, a->n_bytes) == 0;
+}
+
+size_t
+cfg_count_quic_servers(const struct cfg_service *service)
+{
+	size_t n_of[CFG_QUIC_ID_BYTES_MAX + 1] = {0};
+	size_t n = 0;
+
+	for (size_t i = 0; i < service->n_quic; i++)
+		n_of[service->quic[i].server_id_bytes]++;
+	for (size_t i = 0; service->n_quic > 0 && i < service->n_backends; i++) {
+		for (size_t k = 0; k < service->backends[i].n_quic_ids; k++)
+			n += n_of[service->backends[i].quic_ids[k].n_bytes];
+	}
+	return n;
+}
+
+bool
+cfg_quic_key_equal(const struct cfg_quic *a, const struct cfg_quic *b)
+{
+	if (!a->has_key || !b->has_key)
+		return a->has_key == b->has_key;
+	return memcmp(a->key, b->key, sizeof(a->key)) == 0;
+}
+
+static bool
+is_same_quic(const struct cfg_service *a, const struct cfg_service *b)
+{
+	if (a->n_quic != b->n_quic)
+		return false;
+	for (size_t i = 0; i < a->n_quic; i++) {
+		const struct cfg_quic *x = &a->quic[i];
+		const struct cfg_quic *y = &b->quic[i];
+
+		if (x->config_id != y->config_id || x->server_id_bytes != y->server_id_bytes ||
+			x->nonce_bytes != y->nonce_bytes || x->has_length != y->has_length ||
+			!cfg_quic_key_equal(x, y))
+			return false;
+	}
+	return true;
+}
+
+static bool
+has_same_quic_ids(const struct cfg_backend *a, const struct cfg_backend *b)
+{
+	if (a->n_quic_ids != b->n_quic_ids)
+		return false;
+	for (size_t i = 0; i < a->n_quic_ids; i++) {
+		if (!cfg_quic_id_equal(&a->quic_ids[i], &b->quic_ids[i]))
 			return false;
 	}
 	return true;
@@ -258,7 +383,7 @@ is_same_backend(const struct cfg_backend *a, const struct cfg_backend *b)
 {
 	return is_same_text(a->name, b->name) && lb_addr_equal(&a->address, &b->address) &&
 	       a->weight == b->weight && a->state == b->state &&
-	       is_same_mac(a->has_mac, &a->mac, b->has_mac, &b->mac);
+	       is_same_mac(a->has_mac, &a->mac, b->has_mac, &b->mac) && has_same_quic_ids(a, b);
 }
 
 static bool
@@ -269,7 +394,9 @@ is_same_service(const struct cfg_service *a, const struct cfg_service *b)
 		a->algorithm != b->algorithm || a->n_slots != b->n_slots ||
 		a->affinity != b->affinity || a->forward != b->forward ||
 		a->tunnel_port != b->tunnel_port || a->vni != b->vni || a->carry != b->carry ||
-		a->n_backends != b->n_backends)
+		a->echo != b->echo || a->fragment != b->fragment ||
+		a->mss_clamp != b->mss_clamp || a->n_backends != b->n_backends ||
+		!is_same_quic(a, b))
 		return false;
 	for (size_t i = 0; i < a->n_backends; i++) {
 		if (!is_same_backend(&a->backends[i], &b->backends[i]))
@@ -285,7 +412,10 @@ is_same_dataplane(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
 		a->flow_entries != b->flow_entries || a->tcp_syn_ns != b->tcp_syn_ns ||
 		a->tcp_ns != b->tcp_ns || a->tcp_closing_ns != b->tcp_closing_ns ||
 		a->udp_ns != b->udp_ns || a->answer_arp != b->answer_arp ||
-		a->n_ports != b->n_ports)
+		a->fragment_datagrams != b->fragment_datagrams ||
+		a->fragment_waiting != b->fragment_waiting || a->handoff != b->handoff ||
+		a->replies_total != b->replies_total ||
+		a->replies_source != b->replies_source || a->n_ports != b->n_ports)
 		return false;
 	for (size_t i = 0; i < a->n_ports; i++) {
 		if (!is_same_port(&a->ports[i], &b->ports[i]))
@@ -351,20 +481,20 @@ make_room(struct cfg_service *service)
 int
 cfg_add_backend(struct cfg_service *service, const struct cfg_backend *backend)
 {
-	/* Taken by value: backend may stand in the array that grows. */
-	struct cfg_backend added = *backend;
+	/* Copied first: backend may stand in the array that grows. */
+	struct cfg_backend added;
 	int ret;
 
 	if (cfg_find_backend(service, backend->name) != NULL)
 		return -EEXIST;
 	if (service->n_backends >= LB_SERVICE_BACKENDS_MAX)
 		return -E2BIG;
-	ret = copy_text(backend->name, &added.name);
+	ret = copy_backend(backend, &added);
 	if (ret != 0)
 		return ret;
 	ret = make_room(service);
 	if (ret != 0) {
-		free(added.name);
+		cfg_backend_fini(&added);
 		return ret;
 	}
 	service->backends[service->n_backends++] = added;
@@ -376,7 +506,7 @@ cfg_remove_backend(struct cfg_service *service, struct cfg_backend *backend)
 {
 	const size_t at = (size_t)(backend - service->backends);
 
-	free(backend->name);
+	cfg_backend_fini(backend);
 	service->n_backends--;
 	memmove(backend, backend + 1, (service->n_backends - at) * sizeof(*backend));
 }

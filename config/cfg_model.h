@@ -29,6 +29,7 @@ enum cfg_affinity {
 	CFG_AFFINITY_5_TUPLE,
 	CFG_AFFINITY_SOURCE_IP,
 	CFG_AFFINITY_SOURCE_IP_PORT,
+	CFG_AFFINITY_QUIC, /**< by connection id; what has none that is known, by 5-tuple */
 	CFG_N_AFFINITIES
 };
 enum cfg_forward {
@@ -41,6 +42,13 @@ enum cfg_forward {
 };
 enum cfg_state { CFG_UP, CFG_DRAIN, CFG_DOWN, CFG_N_STATES };
 enum cfg_kernel { CFG_KERNEL_TAP, CFG_KERNEL_NONE, CFG_N_KERNELS };
+enum cfg_echo { CFG_ECHO_REPLY, CFG_ECHO_FORWARD, CFG_ECHO_DROP, CFG_N_ECHOES };
+enum cfg_fragment {
+	CFG_FRAGMENT_INNER,
+	CFG_FRAGMENT_OUTER,
+	CFG_FRAGMENT_DROP,
+	CFG_N_FRAGMENTS
+};
 enum cfg_idle { CFG_IDLE_POLL, CFG_IDLE_ADAPTIVE, CFG_N_IDLES };
 
 /** Tunnels that a service of protocol any may carry; bits of cfg_service.carry. */
@@ -61,8 +69,49 @@ enum {
 	CFG_BAD_PORT = 1 << 2,
 	CFG_BAD_TABLE = 1 << 3,
 	CFG_BAD_FORWARD = 1 << 4,
-	CFG_BAD_OTHER = 1 << 5,
-	CFG_BAD_ALL = (1 << 6) - 1
+	CFG_BAD_AFFINITY = 1 << 5,
+	CFG_BAD_QUIC = 1 << 6,
+	CFG_BAD_OTHER = 1 << 7,
+	CFG_BAD_ALL = (1 << 8) - 1
+};
+
+/** cfg_service.mss_clamp: what fits the way to each backend. */
+#define CFG_MSS_AUTO UINT16_MAX
+
+/** cfg_port.vlan: tags leave as they came, or not at all. Others are a VLAN's id, 1..4094. */
+#define CFG_VLAN_KEEP 0u
+#define CFG_VLAN_NONE UINT16_MAX
+
+/** QUIC configurations of a service: config ids 0..6. */
+#define CFG_QUIC_CONFIGS_MAX 7u
+/** Server ids of one backend: one for each configuration, and to spare. */
+#define CFG_QUIC_IDS_MAX         16u
+#define CFG_QUIC_ID_BYTES_MAX    15u
+#define CFG_QUIC_NONCE_BYTES_MIN 4u
+#define CFG_QUIC_NONCE_BYTES_MAX 18u
+/** Server id and nonce together: with its first octet a connection id has 20 bytes at most. */
+#define CFG_QUIC_BOTH_BYTES_MAX 19u
+#define CFG_QUIC_KEY_BYTES      16u
+
+/** The config id of a configuration whose own had an error. */
+#define CFG_QUIC_CONFIG_NONE UINT8_MAX
+
+/** How the servers of a service make QUIC connection ids, draft-ietf-quic-load-balancers. */
+struct cfg_quic {
+	uint8_t config_id;       /**< 0..6; CFG_QUIC_CONFIG_NONE while a file is read */
+	uint8_t server_id_bytes; /**< 1..15 */
+	uint8_t nonce_bytes;     /**< 4..18 */
+	bool has_key;
+	bool has_length;                 /**< the first octet encodes the length */
+	uint8_t key[CFG_QUIC_KEY_BYTES]; /**< where has_key; a secret */
+	struct cfg_pos config_id_pos;    /**< of its value */
+};
+
+/** A server id in QUIC connection ids. */
+struct cfg_quic_id {
+	uint8_t n_bytes; /**< 1..15 */
+	uint8_t bytes[CFG_QUIC_ID_BYTES_MAX];
+	struct cfg_pos pos;
 };
 
 struct cfg_backend {
@@ -72,7 +121,9 @@ struct cfg_backend {
 	enum cfg_state state;
 	struct lb_mac mac; /**< l2: the next hop; vxlan: the inner destination */
 	bool has_mac;
-	uint8_t bad;                /**< CFG_BAD_*, 0 outside of cfg_read_*() */
+	uint8_t bad; /**< CFG_BAD_*, 0 outside of cfg_read_*() */
+	struct cfg_quic_id *quic_ids;
+	size_t n_quic_ids;
 	struct cfg_pos pos;         /**< of the item */
 	struct cfg_pos name_pos;    /**< of its name's value */
 	struct cfg_pos address_pos; /**< of its address' value */
@@ -91,7 +142,12 @@ struct cfg_service {
 	uint16_t tunnel_port; /**< of gue or vxlan; 0: the mode's own */
 	uint32_t vni;         /**< of vxlan */
 	uint8_t carry;        /**< CFG_CARRY_* */
-	uint8_t bad;          /**< CFG_BAD_*, 0 outside of cfg_read_*() */
+	enum cfg_echo echo;
+	enum cfg_fragment fragment;
+	uint16_t mss_clamp; /**< bytes, CFG_MSS_AUTO, or 0: none */
+	uint8_t bad;        /**< CFG_BAD_*, 0 outside of cfg_read_*() */
+	struct cfg_quic *quic;
+	size_t n_quic;
 	struct cfg_backend *backends;
 	size_t n_backends;
 	size_t backends_room;
@@ -102,6 +158,11 @@ struct cfg_service {
 	struct cfg_pos tunnel_port_pos;
 	struct cfg_pos vni_pos;
 	struct cfg_pos carry_pos;
+	struct cfg_pos affinity_pos;
+	struct cfg_pos echo_pos;
+	struct cfg_pos fragment_pos;
+	struct cfg_pos mss_clamp_pos;
+	struct cfg_pos quic_pos;
 };
 
 struct cfg_port {
@@ -113,6 +174,7 @@ struct cfg_port {
 	bool has_next_hop;
 	uint16_t mtu; /**< bytes, IP packet; 576..9216, and 1280 at least where it has IPv6 */
 	bool answer_arp; /**< ARP and ND for service addresses of its networks */
+	uint16_t vlan;   /**< what tags a frame leaves with: 1..4094 or CFG_VLAN_* */
 	uint8_t bad;     /**< CFG_BAD_*, 0 outside of cfg_read_*() */
 	struct cfg_pos pos;
 	struct cfg_pos name_pos;
@@ -128,7 +190,12 @@ struct cfg_dataplane {
 	uint64_t tcp_ns;
 	uint64_t tcp_closing_ns;
 	uint64_t udp_ns;
-	bool answer_arp; /**< of ports that do not say */
+	bool answer_arp;             /**< of ports that do not say */
+	uint32_t fragment_datagrams; /**< per worker */
+	uint32_t fragment_waiting;   /**< per worker */
+	uint32_t handoff;            /**< packets, a power of two */
+	uint32_t replies_total;      /**< per worker and second */
+	uint32_t replies_source;     /**< per worker, source and second */
 	struct cfg_port *ports;
 	size_t n_ports;
 };
@@ -155,6 +222,8 @@ extern const char *const cfg_state_words[];
 extern const char *const cfg_kernel_words[];
 extern const char *const cfg_idle_words[];
 extern const char *const cfg_carry_words[];
+extern const char *const cfg_echo_words[];
+extern const char *const cfg_fragment_words[];
 extern const char *const cfg_bool_words[]; /**< "false" and "true" */
 
 /** An empty model with every default. */
@@ -193,6 +262,28 @@ int cfg_service_copy(const struct cfg_service *service, struct cfg_service *out)
 
 /** Free what a service owns. */
 void cfg_service_fini(struct cfg_service *service);
+
+/** Free what a backend owns. */
+void cfg_backend_fini(struct cfg_backend *backend);
+
+/** What cfg_quic_id_format() writes at most: hex digits and NUL. */
+#define CFG_QUIC_ID_TEXT_BYTES (2 * CFG_QUIC_ID_BYTES_MAX + 1)
+
+/** A server id in hex digits; returns out. */
+const char *cfg_quic_id_format(const struct cfg_quic_id *id,
+	char out[static CFG_QUIC_ID_TEXT_BYTES]);
+
+/** Most server ids of a service, each counted once for each configuration that it is of. */
+#define CFG_QUIC_SERVERS_MAX ((size_t)CFG_QUIC_CONFIGS_MAX * LB_SERVICE_BACKENDS_MAX)
+
+/** Server ids of a service, each counted once for each configuration of its length. */
+size_t cfg_count_quic_servers(const struct cfg_service *service);
+
+/** Whether two server ids are the same bytes. */
+bool cfg_quic_id_equal(const struct cfg_quic_id *a, const struct cfg_quic_id *b);
+
+/** Whether two configurations have the same key, or none. */
+bool cfg_quic_key_equal(const struct cfg_quic *a, const struct cfg_quic *b);
 
 /**
  * Whether two models say the same, in the same order; positions and file name do not count.

@@ -399,6 +399,8 @@ run_parser(yaml_parser_t *parser, struct builder *b, const char *text, size_t n_
 		yaml_event_t event;
 		int ret;
 
+		if (cfg_must_stop(b->errors))
+			return -EINVAL;
 		if (yaml_parser_parse(parser, &event) == 0) {
 			if (parser->error == YAML_MEMORY_ERROR)
 				return -ENOMEM;

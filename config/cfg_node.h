@@ -18,6 +18,7 @@
  * Not thread-safe: one thread's own.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,13 +26,25 @@
 
 #include "cfg_model.h"
 
+/** As many errors of a file are told, and as many warnings; then that there are more. */
+#define CFG_MESSAGES_MAX 1000u
+
+/**
+ * The longest file that is read. 10,000 services of ten backends are some 10 MB; and what is
+ * no configuration at all is not to fill the memory, nor to keep other reloads waiting.
+ */
+#define CFG_FILE_BYTES_MAX ((size_t)64 << 20)
+
 /** Collects all that is wrong with a file, so that one run shows it all. */
 struct cfg_errors {
 	FILE *to;         /**< where each is written as it is found; NULL: only counted */
 	const char *file; /**< the name that messages begin with */
+	/** Another thread sets it where reading is to end; NULL: nobody does. */
+	const atomic_bool *stop;
 	size_t n_errors;
 	size_t n_warnings;
-	bool no_memory; /**< one of the errors was that memory is short */
+	bool no_memory;  /**< one of the errors was that memory is short */
+	bool is_stopped; /**< one of the errors was that reading was to end */
 };
 
 /** One error at a place; format as printf, without a line end. */
@@ -41,6 +54,12 @@ void cfg_error(struct cfg_errors *errors, struct cfg_pos pos, const char *format
 /** One warning at a place: "FILE:LINE:COLUMN: warning: …". */
 void cfg_warning(struct cfg_errors *errors, struct cfg_pos pos, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/**
+ * Whether to read no further: more errors were found than are told, or reading is to end, which
+ * is told as an error. Asked between items, so that no file keeps anybody for long.
+ */
+bool cfg_must_stop(struct cfg_errors *errors);
 
 /** The error that memory is short. */
 void cfg_error_memory(struct cfg_errors *errors);
@@ -72,7 +91,7 @@ struct cfg_node {
  *                   document (empty, or comments alone). Untouched on error.
  * @retval 0         There is a tree; what is not taken in it was told, and counted in
  *                   errors->n_errors.
- * @retval -EINVAL   It is not well-formed; errors was told.
+ * @retval -EINVAL   It is not well-formed, or cfg_must_stop(); errors was told.
  * @retval -ENOMEM   No memory; errors was told.
  * @retval -EIO      The stream cannot be read (a directory, say); errors was told.
  */
@@ -87,9 +106,13 @@ int cfg_node_read_file(struct cfg_errors *errors, struct cfg_node **out) lb_must
 
 /**
  * The bytes of the file that errors->file names, to be freed. Errors as of
- * cfg_node_read_file(), and -EINVAL for a file of more than 256 MiB.
+ * cfg_node_read_file(), and -EINVAL for a file of more than CFG_FILE_BYTES_MAX.
  */
 int cfg_read_bytes(struct cfg_errors *errors, char **out, size_t *n_out) lb_must_check;
+
+/** As cfg_read_bytes(), from a stream. Where it would have to wait, that is an error. */
+int cfg_read_stream(FILE *stream, struct cfg_errors *errors, char **out,
+	size_t *n_out) lb_must_check;
 
 /** As cfg_node_read(), from memory. */
 int cfg_node_parse(const char *text, size_t n_bytes, struct cfg_errors *errors,

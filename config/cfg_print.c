@@ -136,6 +136,31 @@ print_port(const struct cfg_port *port, FILE *to)
 	}
 	(void)fprintf(to, "      mtu: %u\n      answer_arp: %s\n", (unsigned int)port->mtu,
 		cfg_bool_words[port->answer_arp]);
+	if (port->vlan == CFG_VLAN_NONE)
+		(void)fputs("      vlan: none\n", to);
+	else if (port->vlan != CFG_VLAN_KEEP)
+		(void)fprintf(to, "      vlan: %u\n", (unsigned int)port->vlan);
+}
+
+/* The rest of what is fixed at the start, where it is not as it would be anyway. */
+static void
+print_bounds(const struct cfg_dataplane *dataplane, FILE *to)
+{
+	struct cfg_model defaults;
+	const struct cfg_dataplane *usual = &defaults.dataplane;
+
+	cfg_model_init(&defaults);
+	if (dataplane->fragment_datagrams != usual->fragment_datagrams ||
+		dataplane->fragment_waiting != usual->fragment_waiting)
+		(void)fprintf(to,
+			"  fragments: {datagrams: %" PRIu32 ", waiting: %" PRIu32 "}\n",
+			dataplane->fragment_datagrams, dataplane->fragment_waiting);
+	if (dataplane->handoff != usual->handoff)
+		(void)fprintf(to, "  handoff: %" PRIu32 "\n", dataplane->handoff);
+	if (dataplane->replies_total != usual->replies_total ||
+		dataplane->replies_source != usual->replies_source)
+		(void)fprintf(to, "  replies: {total: %" PRIu32 ", source: %" PRIu32 "}\n",
+			dataplane->replies_total, dataplane->replies_source);
 }
 
 static void
@@ -160,6 +185,7 @@ print_dataplane(const struct cfg_dataplane *dataplane, FILE *to)
 		cfg_format_duration(dataplane->tcp_closing_ns, closing),
 		cfg_format_duration(dataplane->udp_ns, udp));
 	(void)fprintf(to, "  answer_arp: %s\n", cfg_bool_words[dataplane->answer_arp]);
+	print_bounds(dataplane, to);
 	if (dataplane->n_ports == 0) {
 		(void)fputs("  ports: []\n", to);
 		return;
@@ -182,6 +208,22 @@ print_control(const struct cfg_model *model, FILE *to)
 	(void)fputc('\n', to);
 }
 
+/* In quotes: 0012 and 1e10 are numbers for some readers. */
+static void
+print_quic_ids(const struct cfg_backend *backend, FILE *to)
+{
+	const bool is_list = backend->n_quic_ids > 1;
+
+	(void)fprintf(to, ", quic_id: %s", is_list ? "[" : "");
+	for (size_t i = 0; i < backend->n_quic_ids; i++) {
+		char text[CFG_QUIC_ID_TEXT_BYTES];
+
+		(void)fprintf(to, "%s\"%s\"", i == 0 ? "" : ", ",
+			cfg_quic_id_format(&backend->quic_ids[i], text));
+	}
+	(void)fputs(is_list ? "]" : "", to);
+}
+
 static void
 print_backend(const struct cfg_backend *backend, FILE *to)
 {
@@ -195,6 +237,8 @@ print_backend(const struct cfg_backend *backend, FILE *to)
 		(void)fputs(", mac: ", to);
 		print_mac(&backend->mac, to);
 	}
+	if (backend->n_quic_ids > 0)
+		print_quic_ids(backend, to);
 	(void)fputs("}\n", to);
 }
 
@@ -211,6 +255,41 @@ print_carry(uint8_t carry, FILE *to)
 		between = ", ";
 	}
 	(void)fputs("]\n", to);
+}
+
+static void
+print_quic(const struct cfg_quic *quic, FILE *to)
+{
+	(void)fprintf(to, "      - {config_id: %u, server_id_length: %u, nonce_length: %u",
+		(unsigned int)quic->config_id, (unsigned int)quic->server_id_bytes,
+		(unsigned int)quic->nonce_bytes);
+	if (quic->has_key) {
+		(void)fputs(", cid_key: \"", to);
+		for (size_t i = 0; i < sizeof(quic->key); i++)
+			(void)fprintf(to, "%02x", (unsigned int)quic->key[i]);
+		(void)fputc('"', to);
+	}
+	if (quic->has_length)
+		(void)fputs(", first_octet_encodes_cid_length: true", to);
+	(void)fputs("}\n", to);
+}
+
+/* Where it is not as it would be anyway. */
+static void
+print_special(const struct cfg_service *service, FILE *to)
+{
+	if (service->echo != CFG_ECHO_REPLY)
+		(void)fprintf(to, "    echo: %s\n", cfg_echo_words[service->echo]);
+	if (service->fragment != CFG_FRAGMENT_INNER)
+		(void)fprintf(to, "    fragment: %s\n", cfg_fragment_words[service->fragment]);
+	if (service->mss_clamp == CFG_MSS_AUTO)
+		(void)fputs("    mss_clamp: auto\n", to);
+	else if (service->mss_clamp != 0)
+		(void)fprintf(to, "    mss_clamp: %u\n", (unsigned int)service->mss_clamp);
+	if (service->n_quic > 0)
+		(void)fputs("    quic:\n", to);
+	for (size_t i = 0; i < service->n_quic; i++)
+		print_quic(&service->quic[i], to);
 }
 
 static void
@@ -236,6 +315,7 @@ print_service(const struct cfg_service *service, FILE *to)
 		(void)fprintf(to, "    vni: %" PRIu32 "\n", service->vni);
 	if (service->carry != 0)
 		print_carry(service->carry, to);
+	print_special(service, to);
 	if (service->n_backends == 0) {
 		(void)fputs("    backends: []\n", to);
 		return;

@@ -5,38 +5,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No configuration is longer; an endless device must not fill the memory. */
-#define FILE_BYTES_MAX ((size_t)256 << 20)
+#define ROOM_BYTES_MIN ((size_t)32 << 10)
+/* Between two looks at whether to stop. */
+#define PIECE_BYTES ((size_t)1 << 20)
 
 static int
 read_failed(struct cfg_errors *errors, int error)
 {
 	if (error == EISDIR)
 		cfg_error(errors, (struct cfg_pos){0}, "it is a directory; expected a file");
+	else if (error == EAGAIN)
+		cfg_error(errors, (struct cfg_pos){0},
+			"reading it would wait for somebody; expected a regular file");
 	else
 		cfg_error(errors, (struct cfg_pos){0}, "it cannot be read: %s",
 			strerror(error));
 	return -EIO;
 }
 
-/* The whole stream on the heap. */
-static int
-read_stream(FILE *stream, struct cfg_errors *errors, char **out, size_t *n_out)
+/* Fills the room of n bytes, or to the end; the number of bytes. */
+static size_t
+fill(FILE *stream, struct cfg_errors *errors, char *to, size_t n)
 {
-	size_t room = 16384;
+	size_t at = 0;
+
+	while (at < n && !cfg_must_stop(errors)) {
+		const size_t n_left = n - at;
+		const size_t n_piece = n_left < PIECE_BYTES ? n_left : PIECE_BYTES;
+		const size_t n_read = fread(to + at, 1, n_piece, stream);
+
+		at += n_read;
+		if (n_read < n_piece)
+			break;
+	}
+	return at;
+}
+
+int
+cfg_read_stream(FILE *stream, struct cfg_errors *errors, char **out, size_t *n_out)
+{
+	const size_t room_max = CFG_FILE_BYTES_MAX + 1;
+	size_t room = ROOM_BYTES_MIN / 2;
 	size_t n = 0;
 	char *text = NULL;
 
 	do {
 		char *grown;
 
-		if (n == FILE_BYTES_MAX) {
+		/* An endless device must not fill the memory. */
+		if (n == room_max) {
 			cfg_error(errors, (struct cfg_pos){0},
-				"it is longer than 256 MiB; no configuration is");
+				"it is longer than %zu MiB; no configuration is",
+				CFG_FILE_BYTES_MAX >> 20);
 			free(text);
 			return -EINVAL;
 		}
-		room = room < FILE_BYTES_MAX / 2 ? room * 2 : FILE_BYTES_MAX;
+		room = room < room_max / 2 ? room * 2 : room_max;
 		grown = realloc(text, room);
 		if (grown == NULL) {
 			free(text);
@@ -45,8 +69,12 @@ read_stream(FILE *stream, struct cfg_errors *errors, char **out, size_t *n_out)
 		}
 		text = grown;
 		errno = 0;
-		n += fread(text + n, 1, room - n, stream);
+		n += fill(stream, errors, text + n, room - n);
 	} while (n == room);
+	if (errors->is_stopped) {
+		free(text);
+		return -EINVAL;
+	}
 	if (ferror(stream) != 0) {
 		free(text);
 		return read_failed(errors, errno == 0 ? EIO : errno);
@@ -63,7 +91,7 @@ cfg_node_read(FILE *stream, struct cfg_errors *errors, struct cfg_node **out)
 	size_t n_bytes;
 	int ret;
 
-	ret = read_stream(stream, errors, &text, &n_bytes);
+	ret = cfg_read_stream(stream, errors, &text, &n_bytes);
 	if (ret != 0)
 		return ret;
 	ret = cfg_node_parse(text, n_bytes, errors, out);
@@ -83,7 +111,7 @@ cfg_read_bytes(struct cfg_errors *errors, char **out, size_t *n_out)
 			strerror(-ret));
 		return ret;
 	}
-	ret = read_stream(stream, errors, out, n_out);
+	ret = cfg_read_stream(stream, errors, out, n_out);
 	(void)fclose(stream); /* only read from: nothing is lost */
 	return ret;
 }

@@ -101,6 +101,13 @@ move_service(struct cfg_service *service, uint32_t after, uint32_t n)
 	move_pos(&service->tunnel_port_pos, after, n);
 	move_pos(&service->vni_pos, after, n);
 	move_pos(&service->carry_pos, after, n);
+	move_pos(&service->affinity_pos, after, n);
+	move_pos(&service->echo_pos, after, n);
+	move_pos(&service->fragment_pos, after, n);
+	move_pos(&service->mss_clamp_pos, after, n);
+	move_pos(&service->quic_pos, after, n);
+	for (size_t i = 0; i < service->n_quic; i++)
+		move_pos(&service->quic[i].config_id_pos, after, n);
 	for (size_t i = 0; i < service->n_backends; i++) {
 		struct cfg_backend *backend = &service->backends[i];
 
@@ -108,6 +115,8 @@ move_service(struct cfg_service *service, uint32_t after, uint32_t n)
 		move_pos(&backend->name_pos, after, n);
 		move_pos(&backend->address_pos, after, n);
 		move_pos(&backend->mac_pos, after, n);
+		for (size_t k = 0; k < backend->n_quic_ids; k++)
+			move_pos(&backend->quic_ids[k].pos, after, n);
 	}
 }
 
@@ -171,10 +180,10 @@ parse_part(const char *text, size_t n_bytes, struct cfg_errors *errors, struct c
 /* part->model's services, with the lines that they have in the whole text. */
 static bool
 decode_part(const struct cfg_reader *reader, const char *text, size_t n_bytes,
-	struct part *part)
+	const atomic_bool *stop, struct part *part)
 {
 	const uint32_t line = reader->model.services[part->change.first].pos.line;
-	struct cfg_errors errors = {.file = "part"};
+	struct cfg_errors errors = {.file = "part", .stop = stop};
 	struct cfg_node *root = parse_part(text, n_bytes, &errors, &part->items);
 
 	if (root == NULL)
@@ -197,7 +206,8 @@ decode_part(const struct cfg_reader *reader, const char *text, size_t n_bytes,
 
 /* False: the text has to be read whole. */
 static bool
-read_part(const struct cfg_reader *reader, const char *text, size_t n_bytes, struct part *part)
+read_part(const struct cfg_reader *reader, const char *text, size_t n_bytes,
+	const atomic_bool *stop, struct part *part)
 {
 	const char *from;
 	size_t n;
@@ -217,7 +227,7 @@ read_part(const struct cfg_reader *reader, const char *text, size_t n_bytes, str
 	memcpy(copy, part_head, PART_HEAD_BYTES);
 	memcpy(copy + PART_HEAD_BYTES, from, n);
 	part->n_lines = count_lines(from, n);
-	is_read = decode_part(reader, copy, PART_HEAD_BYTES + n, part);
+	is_read = decode_part(reader, copy, PART_HEAD_BYTES + n, stop, part);
 	free(copy);
 	return is_read;
 }
@@ -444,7 +454,7 @@ read_text(struct cfg_reader *reader, char *text, size_t n_bytes, struct cfg_erro
 	struct part part;
 	int ret;
 
-	if (!read_part(reader, text, n_bytes, &part))
+	if (!read_part(reader, text, n_bytes, errors->stop, &part))
 		return read_whole(reader, text, n_bytes, errors, out);
 	if (assemble(reader, errors->file, &part, &model) != 0) {
 		free_part(&part);
@@ -472,6 +482,21 @@ cfg_reader_read(struct cfg_reader *reader, const char *path, FILE *messages,
 	int ret;
 
 	ret = cfg_read_bytes(&errors, &text, &n_bytes);
+	if (ret != 0)
+		return ret;
+	return read_text(reader, text, n_bytes, &errors, out);
+}
+
+int
+cfg_reader_read_stream(struct cfg_reader *reader, const char *name, FILE *stream,
+	const atomic_bool *stop, FILE *messages, struct cfg_model *out)
+{
+	struct cfg_errors errors = {.to = messages, .file = name, .stop = stop};
+	char *text = NULL;
+	size_t n_bytes = 0;
+	int ret;
+
+	ret = cfg_read_stream(stream, &errors, &text, &n_bytes);
 	if (ret != 0)
 		return ret;
 	return read_text(reader, text, n_bytes, &errors, out);

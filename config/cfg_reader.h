@@ -28,6 +28,15 @@ void cfg_reader_destroy(struct cfg_reader *reader);
 int cfg_reader_read(struct cfg_reader *reader, const char *path, FILE *messages,
 	struct cfg_model *out) lb_must_check;
 
+/**
+ * As cfg_reader_read(), from a stream that the caller has opened; name stands in messages.
+ *
+ * @param stop  Where another thread sets it, reading is given up, with -EINVAL and a message;
+ *              NULL: nobody does.
+ */
+int cfg_reader_read_stream(struct cfg_reader *reader, const char *name, FILE *stream,
+	const atomic_bool *stop, FILE *messages, struct cfg_model *out) lb_must_check;
+
 /** As cfg_read_text_model(). */
 int cfg_reader_read_text(struct cfg_reader *reader, const char *name, const char *text,
 	size_t n_bytes, FILE *messages, struct cfg_model *out) lb_must_check;

@@ -138,7 +138,7 @@ cfg_decode_model(const struct cfg_node *root, struct cfg_errors *errors, struct 
 int
 cfg_finish_model(struct cfg_model *model, struct cfg_errors *errors)
 {
-	if (!errors->no_memory)
+	if (!errors->no_memory && !cfg_must_stop(errors))
 		(void)cfg_check_model(model, errors);
 	if (errors->n_errors == 0)
 		return 0;

@@ -4,7 +4,8 @@
 
 /**
  * @file
- * Configuration file -> model, checked whole: every error of the file in one run.
+ * Configuration file -> model, checked whole: every error of the file in one run, up to
+ * CFG_MESSAGES_MAX.
  */
 
 #include "cfg_node.h"
@@ -16,7 +17,8 @@
  * @param messages  Where errors and warnings go, a line each; NULL for nowhere.
  * @param[out] out  The model, to be given to cfg_model_fini(); untouched on error.
  * @retval 0        Success; warnings may have been written.
- * @retval -EINVAL  Something is wrong with it; messages was told all of it.
+ * @retval -EINVAL  Something is wrong with it; messages was told all of it, or the first
+ *                  CFG_MESSAGES_MAX errors and that there are more.
  * @retval -errno   It could not be read or memory is short; messages was told.
  */
 int cfg_read_file(const char *path, FILE *messages, struct cfg_model *out) lb_must_check;
@@ -30,7 +32,7 @@ int cfg_read_text_model(const char *name, const char *text, size_t n_bytes, FILE
  *
  * @param node      A mapping.
  * @param extra     Keys that are allowed besides a backend's own, NULL-terminated, or NULL.
- * @param[out] out  The backend; its name is malloc'd and the caller's. Untouched on error.
+ * @param[out] out  The backend; to be given to cfg_backend_fini(). Untouched on error.
  * @return whether it is right; errors was told otherwise.
  */
 bool cfg_decode_backend(const struct cfg_node *node, const char *const extra[],

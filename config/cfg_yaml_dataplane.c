@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cfg_decode.h"
 
-#define WORKERS_MAX    128u
 #define MTU_MIN        576u
 #define MTU_MAX        9216u
 #define MTU_DEFAULT    1500u
 #define TIMEOUT_NS_MIN 1000000u
 #define TIMEOUT_NS_MAX (LB_FLOW_TIMEOUT_S_MAX * 1000000000ull)
+#define VLAN_MAX       4094u
+#define DATAGRAMS_MIN  64u
+#define DATAGRAMS_MAX  1048576u
+#define WAITING_MIN    16u
+#define WAITING_MAX    65535u
+#define HANDOFF_MIN    64u
+#define HANDOFF_MAX    65536u
+#define REPLIES_MAX    65536u
 
 static void
 decode_timeouts(const struct cfg_node *node, struct cfg_errors *errors,
@@ -27,6 +36,78 @@ decode_timeouts(const struct cfg_node *node, struct cfg_errors *errors,
 			(void)cfg_read_duration(value, keys[i], TIMEOUT_NS_MIN, TIMEOUT_NS_MAX,
 				errors, values[i]);
 	}
+}
+
+/* A number that may be absent. */
+static void
+decode_number(const struct cfg_node *mapping, const char *key, const uint32_t range[2],
+	struct cfg_errors *errors, uint32_t *out)
+{
+	const struct cfg_node *value = cfg_node_get(mapping, key);
+	uint64_t number;
+
+	if (value != NULL && cfg_read_u64(value, key, range[0], range[1], errors, &number))
+		*out = (uint32_t)number;
+}
+
+static void
+decode_fragments(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_dataplane *out)
+{
+	static const char *const keys[] = {"datagrams", "waiting", NULL};
+	static const uint32_t datagrams[] = {DATAGRAMS_MIN, DATAGRAMS_MAX};
+	static const uint32_t waiting[] = {WAITING_MIN, WAITING_MAX};
+
+	if (node == NULL || cfg_node_is_null(node) || !cfg_node_check_keys(node, keys, errors))
+		return;
+	decode_number(node, "datagrams", datagrams, errors, &out->fragment_datagrams);
+	decode_number(node, "waiting", waiting, errors, &out->fragment_waiting);
+}
+
+static void
+decode_replies(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_dataplane *out)
+{
+	static const char *const keys[] = {"total", "source", NULL};
+	static const uint32_t range[] = {1, REPLIES_MAX};
+
+	if (node == NULL || cfg_node_is_null(node) || !cfg_node_check_keys(node, keys, errors))
+		return;
+	decode_number(node, "total", range, errors, &out->replies_total);
+	decode_number(node, "source", range, errors, &out->replies_source);
+}
+
+static void
+decode_handoff(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_dataplane *out)
+{
+	uint64_t number;
+	uint32_t power = HANDOFF_MIN;
+
+	if (node == NULL ||
+		!cfg_read_u64(node, "handoff", HANDOFF_MIN, HANDOFF_MAX, errors, &number))
+		return;
+	while (power < number)
+		power *= 2;
+	if (power != number)
+		cfg_error(errors, node->pos,
+			"handoff: expected a power of two, and %" PRIu64
+			" is none; the next is %" PRIu32,
+			number, power);
+	out->handoff = power;
+}
+
+/* What is made room for at the start. */
+static void
+decode_bounds(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_dataplane *out)
+{
+	static const uint32_t flow_entries[] = {1, LB_FLOW_ENTRIES_MAX};
+
+	decode_number(node, "flow_entries", flow_entries, errors, &out->flow_entries);
+	decode_timeouts(cfg_node_get(node, "flow_timeout"), errors, out);
+	decode_fragments(cfg_node_get(node, "fragments"), errors, out);
+	decode_handoff(cfg_node_get(node, "handoff"), errors, out);
+	decode_replies(cfg_node_get(node, "replies"), errors, out);
 }
 
 static bool
@@ -58,7 +139,8 @@ decode_port_addresses(const struct cfg_node *node, struct cfg_errors *errors,
 		cfg_error_memory(errors);
 		return false;
 	}
-	for (const struct cfg_node *item = node->first; item != NULL; item = item->next) {
+	for (const struct cfg_node *item = node->first; item != NULL && !cfg_must_stop(errors);
+		item = item->next) {
 		if (decode_port_address(item, errors, &out->addresses[out->n_addresses]))
 			out->n_addresses++;
 	}
@@ -74,6 +156,24 @@ decode_mtu(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_po
 		return;
 	out->mtu = (uint16_t)mtu;
 	out->mtu_pos = node->pos;
+}
+
+static void
+decode_vlan(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_port *out)
+{
+	uint64_t id;
+
+	if (node == NULL)
+		return;
+	if (node->kind == CFG_SCALAR && strcmp(node->text, "keep") == 0)
+		out->vlan = CFG_VLAN_KEEP;
+	else if (node->kind == CFG_SCALAR && strcmp(node->text, "none") == 0)
+		out->vlan = CFG_VLAN_NONE;
+	else if (node->kind == CFG_SCALAR && cfg_scan_u64(node->text, 1, VLAN_MAX, &id))
+		out->vlan = (uint16_t)id;
+	else
+		(void)cfg_expected(node, "vlan", errors,
+			"keep, none or a whole number from 1 to 4094");
 }
 
 static void
@@ -100,7 +200,7 @@ decode_port(const struct cfg_node *node, bool answer_arp, struct cfg_errors *err
 	struct cfg_port *out)
 {
 	static const char *const keys[] = {"name", "device", "addresses", "next_hop", "mtu",
-		"answer_arp", NULL};
+		"answer_arp", "vlan", NULL};
 	const struct cfg_node *next_hop;
 	const struct cfg_node *value;
 
@@ -121,6 +221,7 @@ decode_port(const struct cfg_node *node, bool answer_arp, struct cfg_errors *err
 	value = cfg_node_get(node, "answer_arp");
 	if (value != NULL)
 		(void)cfg_read_bool(value, "answer_arp", errors, &out->answer_arp);
+	decode_vlan(cfg_node_get(node, "vlan"), errors, out);
 }
 
 static void
@@ -135,7 +236,8 @@ decode_ports(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 		cfg_error_memory(errors);
 		return;
 	}
-	for (const struct cfg_node *item = node->first; item != NULL; item = item->next)
+	for (const struct cfg_node *item = node->first; item != NULL && !cfg_must_stop(errors);
+		item = item->next)
 		decode_port(item, out->answer_arp, errors, &out->ports[out->n_ports++]);
 }
 
@@ -144,7 +246,7 @@ cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_dataplane *out)
 {
 	static const char *const keys[] = {"workers", "kernel", "idle", "flow_entries",
-		"flow_timeout", "answer_arp", "ports", NULL};
+		"flow_timeout", "answer_arp", "fragments", "handoff", "replies", "ports", NULL};
 	const struct cfg_node *value;
 	unsigned int word;
 	uint64_t number;
@@ -153,7 +255,7 @@ cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 		return;
 	value = cfg_node_get(node, "workers");
 	if (value != NULL &&
-		cfg_read_u64_or_word(value, "workers", "auto", WORKERS_MAX, errors, &number))
+		cfg_read_u64_or_word(value, "workers", "auto", LB_WORKERS_MAX, errors, &number))
 		out->workers = (uint32_t)number;
 	value = cfg_node_get(node, "kernel");
 	if (value != NULL && cfg_read_word(value, "kernel", cfg_kernel_words, errors, &word))
@@ -161,11 +263,7 @@ cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 	value = cfg_node_get(node, "idle");
 	if (value != NULL && cfg_read_word(value, "idle", cfg_idle_words, errors, &word))
 		out->idle = (enum cfg_idle)word;
-	value = cfg_node_get(node, "flow_entries");
-	if (value != NULL &&
-		cfg_read_u64(value, "flow_entries", 1, LB_FLOW_ENTRIES_MAX, errors, &number))
-		out->flow_entries = (uint32_t)number;
-	decode_timeouts(cfg_node_get(node, "flow_timeout"), errors, out);
+	decode_bounds(node, errors, out);
 	value = cfg_node_get(node, "answer_arp");
 	if (value != NULL)
 		(void)cfg_read_bool(value, "answer_arp", errors, &out->answer_arp);

@@ -7,8 +7,12 @@
 
 #define WEIGHT_DEFAULT 100u
 #define VNI_MAX        16777215u
+/* Below it Linux takes no MSS; above it no IPv4 packet holds one. */
+#define MSS_MIN 88u
+#define MSS_MAX 65495u
 
-static const char *const backend_keys[] = {"name", "address", "weight", "state", "mac", NULL};
+static const char *const backend_keys[] = {"name", "address", "weight", "state", "mac",
+	"quic_id", NULL};
 
 static bool
 check_backend_keys(const struct cfg_node *node, const char *const extra[],
@@ -92,6 +96,7 @@ decode_backend(const struct cfg_node *node, const char *const extra[],
 	if (!decode_backend_address(node, errors, out))
 		out->bad |= CFG_BAD_ADDRESS;
 	decode_backend_options(node, errors, out);
+	cfg_decode_quic_ids(cfg_node_get(node, "quic_id"), errors, out);
 	/* What was refused before, an alias say, is told already and counts no error here. */
 	if (errors->n_errors != n_before || out->name == NULL)
 		out->bad |= CFG_BAD_OTHER;
@@ -105,7 +110,7 @@ cfg_decode_backend(const struct cfg_node *node, const char *const extra[],
 
 	decode_backend(node, extra, errors, &backend);
 	if (backend.bad != 0) {
-		free(backend.name);
+		cfg_backend_fini(&backend);
 		return false;
 	}
 	*out = backend;
@@ -134,6 +139,8 @@ decode_backends(const struct cfg_node *node, struct cfg_errors *errors, struct c
 				LB_SERVICE_BACKENDS_MAX);
 			return;
 		}
+		if (cfg_must_stop(errors))
+			return;
 		decode_backend(item, NULL, errors, &out->backends[out->n_backends++]);
 	}
 }
@@ -194,6 +201,8 @@ decode_carry(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 	for (const struct cfg_node *item = node->first; item != NULL; item = item->next) {
 		uint8_t bit;
 
+		if (cfg_must_stop(errors))
+			return;
 		if (!decode_tunnel(item, errors, &bit))
 			continue;
 		if ((out->carry & bit) != 0)
@@ -257,8 +266,11 @@ decode_forward(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 	uint64_t vni = 0;
 
 	value = cfg_node_get(node, "affinity");
-	if (value != NULL)
-		(void)cfg_read_word(value, "affinity", cfg_affinity_words, errors, &affinity);
+	if (value != NULL) {
+		out->affinity_pos = value->pos;
+		if (!cfg_read_word(value, "affinity", cfg_affinity_words, errors, &affinity))
+			out->bad |= CFG_BAD_AFFINITY;
+	}
 	value = cfg_node_get(node, "forward");
 	if (value != NULL &&
 		!cfg_read_word(value, "forward", cfg_forward_words, errors, &forward))
@@ -280,10 +292,52 @@ decode_forward(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 }
 
 static void
+decode_mss_clamp(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_service *out)
+{
+	uint64_t mss;
+
+	if (node == NULL)
+		return;
+	out->mss_clamp_pos = node->pos;
+	if (node->kind == CFG_SCALAR && strcmp(node->text, "auto") == 0)
+		out->mss_clamp = CFG_MSS_AUTO;
+	else if (node->kind == CFG_SCALAR && cfg_scan_u64(node->text, MSS_MIN, MSS_MAX, &mss))
+		out->mss_clamp = (uint16_t)mss;
+	else
+		(void)cfg_expected(node, "mss_clamp", errors,
+			"auto or a whole number from 88 to 65495");
+}
+
+/* What becomes of packets that are special. */
+static void
+decode_special(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_service *out)
+{
+	const struct cfg_node *value = cfg_node_get(node, "echo");
+	unsigned int word;
+
+	if (value != NULL) {
+		out->echo_pos = value->pos;
+		if (cfg_read_word(value, "echo", cfg_echo_words, errors, &word))
+			out->echo = (enum cfg_echo)word;
+		else
+			out->bad |= CFG_BAD_OTHER;
+	}
+	value = cfg_node_get(node, "fragment");
+	if (value != NULL) {
+		out->fragment_pos = value->pos;
+		if (cfg_read_word(value, "fragment", cfg_fragment_words, errors, &word))
+			out->fragment = (enum cfg_fragment)word;
+	}
+	decode_mss_clamp(cfg_node_get(node, "mss_clamp"), errors, out);
+}
+
+static void
 decode_service(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_service *out)
 {
 	static const char *const keys[] = {"name", "address", "protocol", "port", "table",
-		"affinity", "forward", "tunnel_port", "vni", "carry", "backends", NULL};
+		"affinity", "forward", "tunnel_port", "vni", "carry", "echo", "fragment",
+		"mss_clamp", "quic", "backends", NULL};
 
 	*out = (struct cfg_service){
 		.pos = node->pos,
@@ -300,6 +354,9 @@ decode_service(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 		out->bad |= CFG_BAD_TABLE;
 	decode_forward(node, errors, out);
 	decode_carry(cfg_node_get(node, "carry"), errors, out);
+	decode_special(node, errors, out);
+	if (!cfg_decode_quic(cfg_node_get(node, "quic"), errors, out))
+		out->bad |= CFG_BAD_QUIC;
 	decode_backends(cfg_node_get(node, "backends"), errors, out);
 }
 
@@ -316,6 +373,7 @@ cfg_decode_services(const struct cfg_node *node, struct cfg_errors *errors,
 		cfg_error_memory(errors);
 		return;
 	}
-	for (const struct cfg_node *item = node->first; item != NULL; item = item->next)
+	for (const struct cfg_node *item = node->first; item != NULL && !cfg_must_stop(errors);
+		item = item->next)
 		decode_service(item, errors, &out->services[out->n_services++]);
 }

@@ -10,6 +10,7 @@
 #include "cfg_reader.h"
 #include "ctl_apply.h"
 #include "ctl_daemon.h"
+#include "ctl_limits.h"
 #include "ctl_notify.h"
 
 enum { DONE = 0, FAILED = 1, BAD_USAGE = 2 };
@@ -83,8 +84,7 @@ start(const struct options *options, struct cfg_model *model)
 		.n_workers = plane->workers != 0 ? plane->workers : dp_workers_auto(),
 		.extra = options->eal,
 		.instance = model->control_socket};
-	struct dp_conf conf = {.n_workers = start_conf.n_workers,
-		.flow_seed = model->hash_seed};
+	struct dp_conf conf;
 	uint64_t secret[2];
 	struct dp *dp;
 	int status = FAILED;
@@ -101,14 +101,16 @@ start(const struct options *options, struct cfg_model *model)
 			.device = plane->ports[i].device,
 			.mtu = plane->ports[i].mtu,
 			.wants_twin = plane->kernel == CFG_KERNEL_TAP};
-	if (ctl_daemon_try_socket(model->control_socket) != 0)
+	if (ctl_limits_raise(model, start_conf.n_workers, stderr) != 0 ||
+		ctl_daemon_try_socket(model->control_socket) != 0)
 		return FAILED;
 	if (dp_start(&start_conf, stderr) != 0 || dp_draw_secret(secret) != 0)
 		return FAILED;
-	conf.flows = ctl_apply_flow_conf(model, secret[0], secret[1]);
+	conf = ctl_apply_dp_conf(model, start_conf.n_workers, secret);
 	if (dp_create(&conf, dp_now_ns(), &dp) != 0) {
-		(void)fprintf(stderr, "shuntd: there is not enough memory for the workers; "
-				      "dataplane.flow_entries is for each of them\n");
+		(void)fprintf(stderr,
+			"shuntd: there is not enough memory for the workers; "
+			"dataplane.flow_entries and fragments are for each of them\n");
 		return FAILED;
 	}
 	if (dp_open_ports(dp, ports, plane->n_ports, stderr) == 0)

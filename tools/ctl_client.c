@@ -37,8 +37,10 @@ now_ms(void)
 static int
 connect_in_time(int fd, const struct sockaddr_un *address, unsigned int timeout_ms)
 {
-	/* All zero would be for ever. */
-	const unsigned int ms = timeout_ms == 0 ? 1 : timeout_ms;
+	/* All zero is for ever. */
+	const unsigned int ms = timeout_ms == CTL_CLIENT_FOR_EVER ? 0
+				: timeout_ms == 0                 ? 1
+								  : timeout_ms;
 	const struct timeval limit = {
 		.tv_sec = ms / 1000,
 		.tv_usec = (suseconds_t)(ms % 1000) * 1000,
@@ -96,6 +98,8 @@ wait_for(const struct ctl_client *client, short events, uint64_t deadline_ms)
 
 	if (n < 0 && errno != EINTR)
 		return -errno;
+	if (n == 0 && left > INT_MAX)
+		return 0;
 	/* Also where there is something: a daemon that goes on and on must not hold us. */
 	return n == 0 || left == 0 ? -ETIMEDOUT : 0;
 }
@@ -256,7 +260,8 @@ int
 ctl_client_call(struct ctl_client *client, const char *method, json_t *params,
 	unsigned int timeout_ms, json_t **result, struct ctl_client_error *error)
 {
-	const uint64_t deadline_ms = now_ms() + timeout_ms;
+	const uint64_t deadline_ms =
+		timeout_ms == CTL_CLIENT_FOR_EVER ? UINT64_MAX : now_ms() + timeout_ms;
 	int ret;
 
 	if (client->is_broken)

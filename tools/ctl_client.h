@@ -6,12 +6,17 @@
  * @file
  * The other end of the daemon's control socket: one request, and its answer waited for.
  *
- * Blocks, never longer than it is told to. Not thread-safe.
+ * Blocks, never longer than it is told to, timeout_ms. Not thread-safe.
  */
+
+#include <limits.h>
 
 #include <jansson.h>
 
 #include "lb_compiler.h"
+
+/** For a timeout_ms: no end. */
+#define CTL_CLIENT_FOR_EVER UINT_MAX
 
 /** Longer answers are not read. */
 #define CTL_CLIENT_ANSWER_BYTES_MAX (65u << 20)

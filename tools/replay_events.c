@@ -11,7 +11,7 @@ free_event(struct replay_event *event)
 {
 	free(event->title);
 	free(event->service);
-	free(event->backend.name);
+	cfg_backend_fini(&event->backend);
 	free(event->reload_path);
 	if (event->reload != NULL)
 		cfg_model_fini(event->reload);

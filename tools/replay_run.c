@@ -11,6 +11,7 @@
 #include "ctl_apply.h"
 #include "replay_flows.h"
 #include "replay_orders.h"
+#include "replay_pending.h"
 #include "replay_progress.h"
 #include "replay_report.h"
 #include "replay_schedule.h"
@@ -18,6 +19,8 @@
 #include "replay_tally.h"
 
 #define DECISIONS_BUFFER_BYTES (1u << 20)
+/** The largest that a port may have. */
+#define MTU_MAX 9216u
 
 /* All of one replay. What is NULL was not asked for, or is not there yet. */
 struct run {
@@ -37,12 +40,12 @@ struct run {
 	FILE *decisions;
 	struct replay_progress progress;
 
-	uint64_t n_received;             /* packets added to a batch */
-	uint64_t n_processed;            /* packets through it */
-	uint64_t last_ns;                /* when the last one came, since the first */
-	uint64_t since_ns[DP_BURST_MAX]; /* of the batch: since the first packet */
-	uint64_t time_ns[DP_BURST_MAX];  /* ... and since 1970 */
-	bool is_different;               /* the output differs from the expected one */
+	struct replay_pending *pending; /* NULL: nobody asks for decisions one by one */
+
+	uint64_t n_received;  /* packets added to a batch */
+	unsigned int n_added; /* ... and not yet run */
+	uint64_t last_ns;     /* when the last one came, since the first */
+	bool is_different;    /* the output differs from the expected one */
 };
 
 /* Say what went wrong, and which kind of wrong it is. */
@@ -78,14 +81,12 @@ static enum replay_status
 start_plane(struct run *run, const char *program)
 {
 	/* Any secret does here, if it is the same in every run: nobody is aiming at us. */
-	const struct dp_conf conf = {
-		.n_workers = run->options->n_workers,
-		.flow_seed = run->orders.model.hash_seed,
-		.flows = ctl_apply_flow_conf(&run->orders.model, 0x9e3779b97f4a7c15u,
-			0xd1b54a32d192ed03u),
-	};
+	static const uint64_t secret[2] = {0x9e3779b97f4a7c15u, 0xd1b54a32d192ed03u};
+	struct dp_conf conf =
+		ctl_apply_dp_conf(&run->orders.model, run->options->n_workers, secret);
 
-	if (dp_start_unprivileged(program) != 0)
+	conf.mtu_max = MTU_MAX; /* whatever a reload brings */
+	if (dp_start_unprivileged(program, run->options->n_workers) != 0)
 		return fail(REPLAY_FAILED, "the packet library did not start; see above");
 	if (ctl_apply_create(&run->apply) != 0 || dp_create(&conf, 0, &run->dp) != 0 ||
 		dp_batch_create(run->dp, &run->batch) != 0 ||
@@ -167,7 +168,7 @@ emit_frame(struct run *run, const uint8_t *bytes, uint32_t n_bytes, uint64_t tim
 }
 
 static struct replay_decision
-name_decision(const struct run *run, const struct dp_decision *d, uint64_t packet)
+name_outcome(const struct run *run, const struct replay_outcome *outcome, uint64_t packet)
 {
 	static const char *const flows[] = {
 		[DP_FLOW_NONE] = "none",
@@ -176,29 +177,27 @@ name_decision(const struct run *run, const struct dp_decision *d, uint64_t packe
 	};
 	struct replay_decision named = {
 		.packet = packet,
-		.verdict = (enum lb_verdict)d->verdict,
-		.flow = flows[d->flow],
-		.slot = d->slot != DP_NONE ? (int64_t)d->slot : -1,
+		.verdict = (enum lb_verdict)outcome->verdict,
+		.flow = flows[outcome->flow],
+		.slot = outcome->slot != DP_NONE ? (int64_t)outcome->slot : -1,
 	};
 
-	if (d->service != DP_NONE)
-		named.service = ctl_apply_service_name(run->apply,
-			ctl_apply_service(run->apply, d->service));
-	if (d->backend != DP_NONE)
-		named.backend = ctl_apply_backend(run->apply, d->backend).name;
+	if (outcome->service != DP_NONE)
+		named.service = ctl_apply_service_name(run->apply, outcome->service);
+	if (outcome->backend != DP_NONE)
+		named.backend = ctl_apply_backend(run->apply, outcome->backend).name;
 	return named;
 }
 
+/* Those whose turn it is, as Wireshark numbers them. */
 static enum replay_status
-account(struct run *run, const struct dp_decision *d, uint64_t now_ns)
+tell_decisions(struct run *run)
 {
-	run->n_processed++;
-	replay_tally_add(run->tally, d);
-	if (d->backend != DP_NONE)
-		replay_flows_see(run->flows, d, now_ns);
+	struct replay_outcome outcome;
+	uint64_t number;
 
-	if (run->decisions != NULL || run->orders.expect != NULL) {
-		const struct replay_decision named = name_decision(run, d, run->n_processed);
+	while (replay_pending_next(run->pending, &number, &outcome)) {
+		const struct replay_decision named = name_outcome(run, &outcome, number + 1);
 
 		if (run->orders.expect != NULL)
 			replay_expect_packet(run->orders.expect, &named);
@@ -209,26 +208,54 @@ account(struct run *run, const struct dp_decision *d, uint64_t now_ns)
 	return REPLAY_DONE;
 }
 
-/* Run the batch, and give each of its packets where it belongs, in order. */
+static enum replay_status
+account(struct run *run, const struct dp_result *result)
+{
+	const struct dp_decision *d = result->decision;
+	struct replay_outcome outcome = {
+		.service = DP_NONE,
+		.backend = d->backend,
+		.slot = d->slot,
+		.verdict = d->verdict,
+		.flow = d->flow,
+	};
+
+	replay_tally_add(run->tally, d);
+	if (d->backend != DP_NONE)
+		replay_flows_see(run->flows, d, result->now_ns);
+	if (run->pending == NULL)
+		return REPLAY_DONE;
+	if (d->service != DP_NONE)
+		outcome.service = ctl_apply_service(run->apply, d->service);
+	if (replay_pending_settle(run->pending, result->number, &outcome) != 0)
+		return fail(REPLAY_FAILED, "there is not enough memory for the decisions");
+	return tell_decisions(run);
+}
+
+/* Give each result of a run where it belongs. */
+static enum replay_status
+take_results(struct run *run)
+{
+	enum replay_status status = REPLAY_DONE;
+	struct dp_result result;
+
+	while (status == REPLAY_DONE && dp_batch_next(run->batch, &result)) {
+		if (result.decision != NULL)
+			status = account(run, &result);
+		if (status == REPLAY_DONE && result.bytes != NULL)
+			status = emit_frame(run, result.bytes, result.n_bytes, result.cookie);
+	}
+	return status;
+}
+
 static enum replay_status
 flush(struct run *run)
 {
-	enum replay_status status = REPLAY_DONE;
-	unsigned int n;
-
-	if (run->n_received == run->n_processed)
+	if (run->n_added == 0)
 		return REPLAY_DONE;
+	run->n_added = 0;
 	dp_batch_run(run->batch);
-	n = dp_batch_count(run->batch);
-	for (unsigned int i = 0; i < n && status == REPLAY_DONE; i++) {
-		uint32_t n_bytes;
-		const uint8_t *bytes = dp_batch_output(run->batch, i, &n_bytes);
-
-		status = account(run, dp_batch_decision(run->batch, i), run->since_ns[i]);
-		if (status == REPLAY_DONE && bytes != NULL)
-			status = emit_frame(run, bytes, n_bytes, run->time_ns[i]);
-	}
-	return status;
+	return take_results(run);
 }
 
 /* The model as it is after an event; the one in force stays, unless all of it succeeds. */
@@ -276,19 +303,16 @@ take_packet(struct run *run, const struct replay_packet *packet)
 {
 	const struct replay_frame *frame = &packet->frame;
 	enum replay_status status = apply_events(run, packet->since_ns);
-	size_t place;
 
-	if (status == REPLAY_DONE && run->n_received - run->n_processed == DP_BURST_MAX)
+	if (status == REPLAY_DONE && run->n_added == DP_BURST_MAX)
 		status = flush(run);
 	if (status != REPLAY_DONE)
 		return status;
 
-	place = (size_t)(run->n_received - run->n_processed);
 	if (dp_batch_add(run->batch, frame->bytes, frame->n_bytes, frame->wire_bytes,
-		    packet->since_ns) != 0)
+		    packet->since_ns, packet->time_ns) != 0)
 		return fail(REPLAY_FAILED, "a packet finds no buffer");
-	run->since_ns[place] = packet->since_ns;
-	run->time_ns[place] = packet->time_ns;
+	run->n_added++;
 	run->last_ns = packet->since_ns;
 	run->n_received++;
 	return REPLAY_DONE;
@@ -322,6 +346,10 @@ replay_packets(struct run *run)
 	/* What came before an end of any kind is replayed and reported. */
 	if (status == REPLAY_DONE)
 		status = flush(run);
+	if (status == REPLAY_DONE) {
+		dp_batch_end(run->batch);
+		status = take_results(run);
+	}
 	replay_progress_end(&run->progress);
 	return got < 0 ? fail(REPLAY_FAILED, message.text) : status;
 }
@@ -435,6 +463,9 @@ prepare(struct run *run, const char *program)
 	if (replay_source_open(run->options->input, run->options->n_loops, &run->source,
 		    &message) != 0)
 		return fail(REPLAY_FAILED, message.text);
+	if ((run->options->decisions != NULL || run->orders.expect != NULL) &&
+		replay_pending_create(&run->pending) != 0)
+		return fail(REPLAY_FAILED, "there is not enough memory for the decisions");
 	status = start_plane(run, program);
 	return status == REPLAY_DONE ? open_outputs(run) : status;
 }
@@ -474,6 +505,7 @@ replay_run(const char *program, const struct replay_options *options)
 	if (run.decisions != NULL && run.decisions != stdout)
 		(void)fclose(run.decisions);
 	replay_compare_close(run.compare);
+	replay_pending_destroy(run.pending);
 	replay_tally_destroy(run.tally);
 	replay_flows_destroy(run.flows);
 	dp_batch_destroy(run.batch);

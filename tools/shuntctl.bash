@@ -6,7 +6,7 @@
 
 _shuntctl_names() # SOCKET KIND: the first column of a list
 {
-	shuntctl ${1:+--socket "$1"} "$2" list 2>/dev/null | sed -n '2,$s/  .*//p'
+	shuntctl ${1:+--socket "$1"} --timeout 2 "$2" list 2>/dev/null | sed -n '2,$s/  .*//p'
 }
 
 _shuntctl()
@@ -20,8 +20,9 @@ _shuntctl()
 		-s | --socket)
 			socket=${COMP_WORDS[++i]-}
 			;;
-		--address | --protocol | --port | --table | --affinity | --forward | \
-			--tunnel-port | --vni | --carry | --weight | --state | --mac)
+		-t | --timeout | --address | --protocol | --port | --table | --affinity | --forward | \
+			--tunnel-port | --vni | --carry | --echo | --fragment | --mss-clamp | \
+			--quic | --weight | --state | --mac | --quic-id)
 			((++i))
 			;;
 		-*) ;;
@@ -36,22 +37,28 @@ _shuntctl()
 		return
 		;;
 	--protocol) names=(tcp udp any) ;;
-	--affinity) names=(5-tuple source-ip source-ip-port) ;;
+	--affinity) names=(5-tuple source-ip source-ip-port quic) ;;
 	--forward) names=(l2 ipip gre gue vxlan) ;;
 	--table) names=(maglev ring rendezvous) ;;
 	--carry) names=(ipip ipv6 gre) ;;
+	--echo) names=(reply forward drop) ;;
+	--fragment) names=(inner outer drop) ;;
+	--mss-clamp) names=(auto) ;;
 	--state) names=(up drain down) ;;
-	--address | --port | --tunnel-port | --vni | --weight | --mac) return ;;
+	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --weight | --mac | --quic-id)
+		return
+		;;
 	*)
 		if [[ $word == -* ]]; then
-			names=(--socket --json --help --version)
+			names=(--socket --timeout --json --help --version)
 			case "${words[*]:0:2}" in
 			stats) names+=(--watch) ;;
 			'service add')
 				names+=(--address --protocol --port --forward --table --affinity
-					--tunnel-port --vni --carry --save)
+					--tunnel-port --vni --carry --echo --fragment
+					--mss-clamp --quic --save)
 				;;
-			'backend add') names+=(--weight --state --mac --save) ;;
+			'backend add') names+=(--weight --state --mac --quic-id --save) ;;
 			'service remove' | 'backend remove' | 'backend drain' | 'backend up' | \
 				'backend down' | 'backend weight')
 				names+=(--save)

@@ -28,9 +28,13 @@ static const char help[] =
 	"  service add NAME --address A[/LENGTH] --protocol tcp|udp|any --port N|any\n"
 	"              [--forward MODE] [--table ALGORITHM[:SIZE]] [--affinity A]\n"
 	"              [--tunnel-port N] [--vni N] [--carry TUNNEL,...]\n"
+	"              [--echo reply|forward|drop] [--fragment inner|outer|drop]\n"
+	"              [--mss-clamp auto|N]\n"
+	"              [--quic CONFIG_ID:SERVER_ID_LENGTH:NONCE_LENGTH,...]\n"
 	"  service remove NAME        and all of its backends\n"
 	"  backend list [SERVICE]     backends, with their slots and figures\n"
 	"  backend add SERVICE/NAME ADDRESS [--weight N] [--state up|drain|down] [--mac M]\n"
+	"              [--quic-id HEX,...]\n"
 	"  backend remove|drain|up|down SERVICE/NAME...\n"
 	"  backend weight SERVICE/NAME N\n"
 	"  explain tcp|udp CLIENT:PORT ADDRESS:PORT\n"
@@ -42,6 +46,8 @@ static const char help[] =
 	"\n"
 	"  -s, --socket PATH          of the daemon (default: SHUNT_SOCKET, or\n"
 	"                             " CTL_SOCKET_DEFAULT ")\n"
+	"  -t, --timeout SECONDS      to wait for the daemon, 0 for ever (default: 30;\n"
+	"                             120 with plan, reload and other changes)\n"
 	"  -j, --json                 one JSON object instead of a table\n"
 	"  -w, --watch                with stats: again every second\n"
 	"  -S, --save                 with a change: save the configuration afterwards\n"
@@ -50,11 +56,15 @@ static const char help[] =
 	"\n"
 	"Exit status: 0 done; 1 the work failed; 2 bad usage or bad configuration.\n";
 
+#define MS_PER_S      1000u
+#define TIMEOUT_S_MAX 1000000u
+
 /* Behind the short options' letters. */
 #define FIRST_VALUE (UCHAR_MAX + 1)
 
 static const struct option long_options[] = {
 	{"socket", required_argument, NULL, 's'},
+	{"timeout", required_argument, NULL, 't'},
 	{"json", no_argument, NULL, 'j'},
 	{"watch", no_argument, NULL, 'w'},
 	{"save", no_argument, NULL, 'S'},
@@ -69,17 +79,23 @@ static const struct option long_options[] = {
 	{"tunnel-port", required_argument, NULL, FIRST_VALUE + SHUNTCTL_TUNNEL_PORT},
 	{"vni", required_argument, NULL, FIRST_VALUE + SHUNTCTL_VNI},
 	{"carry", required_argument, NULL, FIRST_VALUE + SHUNTCTL_CARRY},
+	{"echo", required_argument, NULL, FIRST_VALUE + SHUNTCTL_ECHO},
+	{"fragment", required_argument, NULL, FIRST_VALUE + SHUNTCTL_FRAGMENT},
+	{"mss-clamp", required_argument, NULL, FIRST_VALUE + SHUNTCTL_MSS_CLAMP},
+	{"quic", required_argument, NULL, FIRST_VALUE + SHUNTCTL_QUIC},
 	{"weight", required_argument, NULL, FIRST_VALUE + SHUNTCTL_WEIGHT},
 	{"state", required_argument, NULL, FIRST_VALUE + SHUNTCTL_STATE},
 	{"mac", required_argument, NULL, FIRST_VALUE + SHUNTCTL_MAC},
+	{"quic-id", required_argument, NULL, FIRST_VALUE + SHUNTCTL_QUIC_ID},
 	{NULL, 0, NULL, 0},
 };
 
 #define BIT(value) (1u << SHUNTCTL_##value)
 #define SERVICE_OPTIONS                                                                        \
 	(BIT(ADDRESS) | BIT(PROTOCOL) | BIT(PORT) | BIT(TABLE) | BIT(AFFINITY) |               \
-		BIT(FORWARD) | BIT(TUNNEL_PORT) | BIT(VNI) | BIT(CARRY))
-#define BACKEND_OPTIONS (BIT(WEIGHT) | BIT(STATE) | BIT(MAC))
+		BIT(FORWARD) | BIT(TUNNEL_PORT) | BIT(VNI) | BIT(CARRY) | BIT(ECHO) |          \
+		BIT(FRAGMENT) | BIT(MSS_CLAMP) | BIT(QUIC))
+#define BACKEND_OPTIONS (BIT(WEIGHT) | BIT(STATE) | BIT(MAC) | BIT(QUIC_ID))
 
 enum { TAKES_WATCH = 1, TAKES_SAVE = 2 };
 
@@ -222,6 +238,24 @@ run_command(struct shuntctl *ctl, char *const words[], int n)
 	return status;
 }
 
+/* False: it is told what is wrong. */
+static bool
+read_timeout(const char *text, struct shuntctl *ctl)
+{
+	const size_t n_digits = strspn(text, "0123456789");
+	const unsigned long seconds = strtoul(text, NULL, 10);
+
+	if (n_digits == 0 || text[n_digits] != '\0' || seconds > TIMEOUT_S_MAX) {
+		(void)shuntctl_usage_error("--timeout: expected seconds, 0 to %u, and found "
+					   "'%s'",
+			TIMEOUT_S_MAX, text);
+		return false;
+	}
+	ctl->has_timeout = true;
+	ctl->timeout_ms = seconds == 0 ? CTL_CLIENT_FOR_EVER : (unsigned int)seconds * MS_PER_S;
+	return true;
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -231,10 +265,14 @@ main(int argc, char *argv[])
 
 	if (from_environment != NULL && from_environment[0] != '\0')
 		ctl.socket = from_environment;
-	while ((option = getopt_long(argc, argv, "s:jwShV", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "s:t:jwShV", long_options, NULL)) != -1) {
 		switch (option) {
 		case 's':
 			ctl.socket = optarg;
+			break;
+		case 't':
+			if (!read_timeout(optarg, &ctl))
+				return SHUNTCTL_BAD_USAGE;
 			break;
 		case 'j':
 			ctl.is_json = true;

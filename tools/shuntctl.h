@@ -26,14 +26,21 @@ enum shuntctl_value {
 	SHUNTCTL_TUNNEL_PORT,
 	SHUNTCTL_VNI,
 	SHUNTCTL_CARRY,
+	SHUNTCTL_ECHO,
+	SHUNTCTL_FRAGMENT,
+	SHUNTCTL_MSS_CLAMP,
+	SHUNTCTL_QUIC,
 	SHUNTCTL_WEIGHT,
 	SHUNTCTL_STATE,
 	SHUNTCTL_MAC,
+	SHUNTCTL_QUIC_ID,
 	SHUNTCTL_N_VALUES
 };
 
 struct shuntctl {
 	const char *socket;
+	unsigned int timeout_ms; /**< of --timeout; CTL_CLIENT_FOR_EVER: no end */
+	bool has_timeout;        /**< false: what is usual for a command */
 	bool is_json;
 	bool is_watch;
 	bool is_save;

@@ -6,11 +6,13 @@
 
 #include "ctl_client.h"
 #include "ctl_proto.h"
+#include "lb_compiler.h"
 #include "shuntctl.h"
 
 #define CONNECT_MS 5000u
-/* Of a change: the build of the largest tables is waited for. */
-#define ANSWER_MS 120000u
+#define SHOWN_MS   30000u
+/* The build of the largest tables is waited for. */
+#define BUILT_MS 120000u
 
 #define REAL_DIGITS 9
 
@@ -58,6 +60,16 @@ shuntctl_write_json(const json_t *object, bool is_series)
 	return shuntctl_finish_output();
 }
 
+/* Who listens is there, and does nothing. */
+static void
+tell_stuck(void)
+{
+	(void)fputs("shuntctl: shuntd is stopped, or busy: look at it with 'ps' and at its "
+		    "log, "
+		    "start it anew, or wait longer with --timeout SECONDS (0: for ever)\n",
+		stderr);
+}
+
 static void
 tell_no_connection(const char *socket, int error)
 {
@@ -69,6 +81,8 @@ tell_no_connection(const char *socket, int error)
 			stderr);
 	else if (error == EACCES || error == EPERM)
 		(void)fputs("shuntctl: it takes root, or the group 'shunt'\n", stderr);
+	else if (error == ETIMEDOUT)
+		tell_stuck();
 }
 
 static void
@@ -85,6 +99,21 @@ tell_no_answer(const char *socket, int error)
 	else if (error == EMSGSIZE)
 		why = "it is too long";
 	(void)fprintf(stderr, "shuntctl: no answer from %s: %s\n", socket, why);
+	if (error == ETIMEDOUT)
+		tell_stuck();
+}
+
+static unsigned int
+usual_ms(const char *method)
+{
+	static const char *const shown[] = {CTL_METHOD_STATUS, CTL_METHOD_STATS,
+		CTL_METHOD_SERVICE_LIST, CTL_METHOD_SERVICE_SHOW, CTL_METHOD_BACKEND_LIST,
+		CTL_METHOD_EXPLAIN, CTL_METHOD_CONFIG_SHOW};
+
+	for (size_t i = 0; i < LB_N_ELEMENTS(shown); i++)
+		if (strcmp(method, shown[i]) == 0)
+			return SHOWN_MS;
+	return BUILT_MS;
 }
 
 /* Of a file's errors each line begins with its place, and stays as editors want it. */
@@ -109,13 +138,15 @@ shuntctl_call(struct shuntctl *ctl, const char *method, json_t *params, json_t *
 	int ret = 0;
 
 	if (ctl->client == NULL)
-		ret = ctl_client_open(ctl->socket, CONNECT_MS, &ctl->client);
+		ret = ctl_client_open(ctl->socket,
+			ctl->has_timeout ? ctl->timeout_ms : CONNECT_MS, &ctl->client);
 	if (ret != 0) {
 		json_decref(params);
 		tell_no_connection(ctl->socket, -ret);
 		return SHUNTCTL_FAILED;
 	}
-	ret = ctl_client_call(ctl->client, method, params, ANSWER_MS, result, &error);
+	ret = ctl_client_call(ctl->client, method, params,
+		ctl->has_timeout ? ctl->timeout_ms : usual_ms(method), result, &error);
 	json_decref(params);
 	if (ret == 0)
 		return SHUNTCTL_DONE;

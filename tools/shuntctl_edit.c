@@ -145,6 +145,52 @@ add_values(json_t *params, const struct shuntctl *ctl, const enum shuntctl_value
 	return NULL;
 }
 
+/* The items between commas, each made by make. */
+static json_t *
+make_list(const char *text, json_t *(*make)(const char *text, size_t n))
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (;;) {
+		const size_t n = strcspn(text, ",");
+
+		failed |= json_array_append_new(list, make(text, n));
+		if (text[n] == '\0')
+			break;
+		text += n + 1;
+	}
+	if (failed == 0)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
+/* Of CONFIG_ID:SERVER_ID_LENGTH:NONCE_LENGTH; what is not there the daemon asks for. */
+static json_t *
+make_quic(const char *text, size_t n)
+{
+	static const char *const keys[] = {CTL_KEY_CONFIG_ID, CTL_KEY_SERVER_ID_LENGTH,
+		CTL_KEY_NONCE_LENGTH};
+	json_t *object = json_object();
+	const char *const end = text + n;
+	int failed = 0;
+
+	for (size_t i = 0; i < LB_N_ELEMENTS(keys) && text < end; i++) {
+		const bool is_last = i + 1 == LB_N_ELEMENTS(keys);
+		const char *colon = memchr(text, ':', (size_t)(end - text));
+		const char *item_end = is_last || colon == NULL ? end : colon;
+
+		failed |= json_object_set_new(object, keys[i],
+			json_stringn(text, (size_t)(item_end - text)));
+		text = item_end < end ? item_end + 1 : end;
+	}
+	if (failed == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
 int
 shuntctl_backend_add(struct shuntctl *ctl)
 {
@@ -152,10 +198,16 @@ shuntctl_backend_add(struct shuntctl *ctl)
 		SHUNTCTL_MAC};
 	static const char *const keys[] = {CTL_KEY_WEIGHT, CTL_KEY_STATE, CTL_KEY_MAC};
 	json_t *params = split_name(ctl->args[0]);
+	const char *quic_id = ctl->values[SHUNTCTL_QUIC_ID];
+	int failed = 0;
 
 	if (params == NULL)
 		return SHUNTCTL_BAD_USAGE;
-	if (json_object_set_new(params, CTL_KEY_ADDRESS, json_string(ctl->args[1])) != 0) {
+	failed |= json_object_set_new(params, CTL_KEY_ADDRESS, json_string(ctl->args[1]));
+	if (quic_id != NULL)
+		failed |= json_object_set_new(params, CTL_KEY_QUIC_ID,
+			make_list(quic_id, json_stringn));
+	if (failed != 0) {
 		json_decref(params);
 		params = NULL;
 	}
@@ -175,37 +227,18 @@ make_table(const char *text)
 		CTL_KEY_SIZE, colon + 1);
 }
 
-/* The items between commas. */
-static json_t *
-make_list(const char *text)
-{
-	json_t *list = json_array();
-	int failed = 0;
-
-	for (;;) {
-		const size_t n = strcspn(text, ",");
-
-		failed |= json_array_append_new(list, json_stringn(text, n));
-		if (text[n] == '\0')
-			break;
-		text += n + 1;
-	}
-	if (failed == 0)
-		return list;
-	json_decref(list);
-	return NULL;
-}
-
 int
 shuntctl_service_add(struct shuntctl *ctl)
 {
 	static const enum shuntctl_value values[] = {SHUNTCTL_ADDRESS, SHUNTCTL_PROTOCOL,
 		SHUNTCTL_PORT, SHUNTCTL_AFFINITY, SHUNTCTL_FORWARD, SHUNTCTL_TUNNEL_PORT,
-		SHUNTCTL_VNI};
+		SHUNTCTL_VNI, SHUNTCTL_ECHO, SHUNTCTL_FRAGMENT, SHUNTCTL_MSS_CLAMP};
 	static const char *const keys[] = {CTL_KEY_ADDRESS, CTL_KEY_PROTOCOL, CTL_KEY_PORT,
-		CTL_KEY_AFFINITY, CTL_KEY_FORWARD, CTL_KEY_TUNNEL_PORT, CTL_KEY_VNI};
+		CTL_KEY_AFFINITY, CTL_KEY_FORWARD, CTL_KEY_TUNNEL_PORT, CTL_KEY_VNI,
+		CTL_KEY_ECHO, CTL_KEY_FRAGMENT, CTL_KEY_MSS_CLAMP};
 	const char *table = ctl->values[SHUNTCTL_TABLE];
 	const char *carry = ctl->values[SHUNTCTL_CARRY];
+	const char *quic = ctl->values[SHUNTCTL_QUIC];
 	json_t *params = add_values(json_pack("{s:s}", CTL_KEY_NAME, ctl->args[0]), ctl, values,
 		keys, LB_N_ELEMENTS(values));
 	int failed = params == NULL;
@@ -213,7 +246,10 @@ shuntctl_service_add(struct shuntctl *ctl)
 	if (table != NULL)
 		failed |= json_object_set_new(params, CTL_KEY_TABLE, make_table(table));
 	if (carry != NULL)
-		failed |= json_object_set_new(params, CTL_KEY_CARRY, make_list(carry));
+		failed |= json_object_set_new(params, CTL_KEY_CARRY,
+			make_list(carry, json_stringn));
+	if (quic != NULL)
+		failed |= json_object_set_new(params, CTL_KEY_QUIC, make_list(quic, make_quic));
 	if (failed != 0) {
 		json_decref(params);
 		params = NULL;

@@ -44,13 +44,24 @@ number_of(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
+static json_int_t
+sum_of(json_t *numbers)
+{
+	const char *key;
+	json_t *value;
+	json_int_t sum = 0;
+
+	json_object_foreach(numbers, key, value) sum += json_integer_value(value);
+	return sum;
+}
+
 static int
 print_ports(const json_t *ports)
 {
 	static const struct shuntctl_column columns[] = {{"PORT", false}, {"DEVICE", false},
 		{"DRIVER", false}, {"LINK", false}, {"MBIT/S", true}, {"KERNEL", false},
 		{"LINK", false}, {"MAC", false}, {"MTU", true}, {"RX", true}, {"TX", true},
-		{"SPREAD BY", false}};
+		{"SPREAD BY", false}, {"MISSED", true}};
 	static const char *const keys[] = {CTL_KEY_NAME, CTL_KEY_DEVICE, CTL_KEY_DRIVER,
 		CTL_KEY_LINK, CTL_KEY_SPEED_MBPS, CTL_KEY_KERNEL_INTERFACE, CTL_KEY_KERNEL_LINK,
 		CTL_KEY_MAC, CTL_KEY_MTU, CTL_KEY_RX_QUEUES, CTL_KEY_TX_QUEUES,
@@ -58,9 +69,14 @@ print_ports(const json_t *ports)
 	struct shuntctl_table table;
 
 	shuntctl_table_init(&table, columns, LB_N_ELEMENTS(columns));
-	for (size_t i = 0; i < json_array_size(ports); i++)
+	for (size_t i = 0; i < json_array_size(ports); i++) {
+		const json_t *port = json_array_get(ports, i);
+
 		for (size_t k = 0; k < LB_N_ELEMENTS(keys); k++)
-			shuntctl_table_add_member(&table, json_array_get(ports, i), keys[k]);
+			shuntctl_table_add_member(&table, port, keys[k]);
+		shuntctl_table_add(&table, "%" JSON_INTEGER_FORMAT,
+			sum_of(json_object_get(port, CTL_KEY_MISSED)));
+	}
 	return finish_table(&table);
 }
 
@@ -162,12 +178,30 @@ print_backends(const json_t *backends, const char *service)
 	return finish_table(&table);
 }
 
+static void
+print_quic(const json_t *quic)
+{
+	for (size_t i = 0; i < json_array_size(quic); i++) {
+		const json_t *config = json_array_get(quic, i);
+
+		(void)printf("%-12s config_id %" JSON_INTEGER_FORMAT
+			     ", server ids of %" JSON_INTEGER_FORMAT
+			     " bytes, nonces of %" JSON_INTEGER_FORMAT ", %s key\n",
+			CTL_KEY_QUIC, number_of(config, CTL_KEY_CONFIG_ID),
+			number_of(config, CTL_KEY_SERVER_ID_LENGTH),
+			number_of(config, CTL_KEY_NONCE_LENGTH),
+			json_is_string(json_object_get(config, CTL_KEY_CID_KEY)) ? "with a"
+										 : "no");
+	}
+}
+
 static int
 print_service(const json_t *result)
 {
 	static const char *const keys[] = {CTL_KEY_ADDRESS, CTL_KEY_PROTOCOL, CTL_KEY_PORT,
 		CTL_KEY_AFFINITY, CTL_KEY_FORWARD, CTL_KEY_TUNNEL_PORT, CTL_KEY_VNI,
-		CTL_KEY_PACKETS, CTL_KEY_BYTES, CTL_KEY_FLOWS};
+		CTL_KEY_ECHO, CTL_KEY_FRAGMENT, CTL_KEY_MSS_CLAMP, CTL_KEY_PACKETS,
+		CTL_KEY_BYTES, CTL_KEY_FLOWS};
 	const json_t *service = json_object_get(result, CTL_KEY_SERVICE);
 	const json_t *table = json_object_get(service, CTL_KEY_TABLE);
 	const json_t *carry = json_object_get(service, CTL_KEY_CARRY);
@@ -187,6 +221,7 @@ print_service(const json_t *result)
 	for (size_t i = 0; i < json_array_size(carry); i++)
 		(void)printf("%-12s %s\n", CTL_KEY_CARRY,
 			json_string_value(json_array_get(carry, i)));
+	print_quic(json_object_get(service, CTL_KEY_QUIC));
 	(void)fputc('\n', stdout);
 	return print_backends(json_object_get(service, CTL_KEY_BACKENDS),
 		text_of(service, CTL_KEY_NAME));

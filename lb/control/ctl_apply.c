@@ -20,6 +20,16 @@ struct table_state {
 	size_t n_backends;
 };
 
+/*
+ * When the id of a backend that is gone may go to another name. A worker that meets a flow
+ * entry whose backend is in no snapshot picks afresh and writes the new id into it; where there
+ * is nobody to pick, and for ICMP errors, it leaves the entry as it is, its time included. So
+ * an entry with such an id is one that no packet has touched since the snapshot with the
+ * backend was out of use, and the longest timeout later it is over. The rest is for what a flow
+ * table's ticks round up, and for packets and fragments that were under way with a decision.
+ */
+#define REST_MORE_NS (UINT64_C(60) * 1000000000)
+
 struct ctl_apply {
 	struct ctl_names *services;
 	struct ctl_names *backends;
@@ -33,6 +43,7 @@ struct ctl_apply {
 	size_t n_unreached;
 	struct dp_backend_conf *confs; /* of the last snapshot, service after service */
 	size_t *first_of;              /* of the service at a place: its first in confs */
+	uint64_t now_ns;
 };
 
 /* A snapshot in the making. */
@@ -43,6 +54,10 @@ struct build {
 	size_t n_unreached;
 	size_t next_path; /* after the last that was found: backends are often in order, too */
 	struct dp_service_conf *services;
+	struct lb_quic_config *quic; /* of all services, one after the other */
+	size_t n_quic;
+	struct lb_quic_server *quic_servers; /* likewise */
+	size_t n_quic_servers;
 	struct dp_backend_conf *backends;
 	size_t n_backends;
 	size_t *first_of; /* by place: of the service's backends the first */
@@ -53,9 +68,29 @@ struct build {
 static_assert((int)CFG_N_ALGORITHMS == (int)LB_N_ALGORITHMS && (int)CFG_RING == (int)LB_RING &&
 		      (int)CFG_RENDEZVOUS == (int)LB_RENDEZVOUS,
 	"the language's algorithms are core's");
-static_assert((int)CFG_N_AFFINITIES == (int)LB_N_AFFINITIES &&
+static_assert((int)CFG_AFFINITY_QUIC == (int)LB_N_AFFINITIES &&
+		      (int)CFG_N_AFFINITIES == (int)LB_N_AFFINITIES + 1 &&
+		      (int)CFG_AFFINITY_5_TUPLE == (int)LB_AFFINITY_5_TUPLE &&
 		      (int)CFG_AFFINITY_SOURCE_IP == (int)LB_AFFINITY_SOURCE_IP,
-	"the language's affinities are core's");
+	"the language's affinities are core's, and one more");
+static_assert((int)CFG_ECHO_REPLY == (int)DP_ECHO_REPLY &&
+		      (int)CFG_ECHO_FORWARD == (int)DP_ECHO_FORWARD &&
+		      (int)CFG_ECHO_DROP == (int)DP_ECHO_DROP,
+	"the language's words for echo are the data plane's");
+static_assert((int)CFG_FRAGMENT_INNER == (int)DP_FRAGMENT_INNER &&
+		      (int)CFG_FRAGMENT_OUTER == (int)DP_FRAGMENT_OUTER &&
+		      (int)CFG_FRAGMENT_DROP == (int)DP_FRAGMENT_DROP,
+	"the language's ways to fragment are the data plane's");
+static_assert(CFG_MSS_AUTO == DP_MSS_AUTO && CFG_VLAN_KEEP == DP_VLAN_KEEP &&
+		      CFG_VLAN_NONE == DP_VLAN_NONE,
+	"what stands for a word is the same");
+static_assert(CFG_QUIC_CONFIGS_MAX == LB_QUIC_CONFIGS_MAX &&
+		      CFG_QUIC_ID_BYTES_MAX == LB_QUIC_SERVER_ID_BYTES_MAX &&
+		      CFG_QUIC_NONCE_BYTES_MIN == LB_QUIC_NONCE_BYTES_MIN &&
+		      CFG_QUIC_BOTH_BYTES_MAX + 1 == LB_QUIC_CID_BYTES_MAX &&
+		      CFG_QUIC_KEY_BYTES == LB_AES_BLOCK_BYTES &&
+		      CFG_QUIC_SERVERS_MAX == LB_QUIC_SERVERS_MAX,
+	"the language's bounds are core's");
 static_assert((int)CFG_N_FORWARDS == (int)LB_N_FORWARD_MODES &&
 		      (int)CFG_FORWARD_GRE == (int)LB_FORWARD_GRE &&
 		      (int)CFG_FORWARD_GUE == (int)LB_FORWARD_GUE,
@@ -278,6 +313,7 @@ translate_backend(struct build *build, const struct cfg_service *service,
 
 	to->is_live = from->state != CFG_DOWN;
 	to->mtu = port != NULL ? port->mtu : 0;
+	to->vlan = port != NULL ? port->vlan : DP_VLAN_KEEP;
 	to->port = path.port;
 	to->next_hop = is_l2 && from->has_mac ? from->mac : path.mac;
 	to->has_next_hop = port != NULL && (is_l2 ? from->has_mac || path.is_resolved
@@ -317,6 +353,66 @@ ctl_apply_match(const struct cfg_service *service)
 	};
 }
 
+enum lb_affinity
+ctl_apply_affinity(const struct cfg_service *service)
+{
+	return service->affinity == CFG_AFFINITY_QUIC ? LB_AFFINITY_5_TUPLE
+						      : (enum lb_affinity)service->affinity;
+}
+
+static struct lb_quic_config
+translate_quic(const struct cfg_quic *from)
+{
+	struct lb_quic_config to = {
+		.codepoint = from->config_id,
+		.server_id_bytes = from->server_id_bytes,
+		.nonce_bytes = from->nonce_bytes,
+		.has_key = from->has_key,
+		.has_length = from->has_length,
+	};
+
+	memcpy(to.key, from->key, sizeof(to.key));
+	return to;
+}
+
+/* A server id under each configuration that has ids of its length. */
+static void
+append_quic_id(struct build *build, const struct cfg_service *service,
+	const struct cfg_quic_id *id, uint32_t value)
+{
+	for (size_t i = 0; i < service->n_quic; i++) {
+		struct lb_quic_server *to;
+
+		if (service->quic[i].server_id_bytes != id->n_bytes)
+			continue;
+		to = &build->quic_servers[build->n_quic_servers++];
+		to->codepoint = service->quic[i].config_id;
+		to->n_bytes = id->n_bytes;
+		memcpy(to->id, id->bytes, sizeof(to->id));
+		to->value = value;
+	}
+}
+
+/* The server ids of backends that are down, too: whoever asks for one finds it not live. */
+static void
+translate_quics(struct build *build, const struct cfg_service *service, const uint32_t *ids,
+	struct dp_service_conf *to)
+{
+	to->quic = &build->quic[build->n_quic];
+	to->n_quic = service->n_quic;
+	to->quic_servers = &build->quic_servers[build->n_quic_servers];
+	for (size_t i = 0; i < service->n_quic; i++)
+		build->quic[build->n_quic++] = translate_quic(&service->quic[i]);
+	for (size_t i = 0; i < service->n_backends; i++) {
+		const struct cfg_backend *backend = &service->backends[i];
+
+		for (size_t k = 0; k < backend->n_quic_ids; k++)
+			append_quic_id(build, service, &backend->quic_ids[k], ids[i]);
+	}
+	to->n_quic_servers =
+		(size_t)(&build->quic_servers[build->n_quic_servers] - to->quic_servers);
+}
+
 static int
 intern(struct build *build, struct ctl_names *names, uint32_t parent, const char *name,
 	uint32_t *out)
@@ -326,7 +422,8 @@ intern(struct build *build, struct ctl_names *names, uint32_t parent, const char
 	if (ret != -ENOSPC)
 		return ret;
 	(void)fprintf(build->messages,
-		"no number is left for '%s': this process has seen as many names as it can\n",
+		"no number is left for '%s': this process has seen as many names as it can; "
+		"restart it\n",
 		name);
 	return -E2BIG;
 }
@@ -345,8 +442,11 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 	build->numbers[place] = number;
 	build->services[place] = (struct dp_service_conf){
 		.match = ctl_apply_match(service),
-		.affinity = (enum lb_affinity)service->affinity,
+		.affinity = ctl_apply_affinity(service),
 		.carry = service->carry,
+		.echo = (enum dp_echo)service->echo,
+		.fragment = (enum dp_fragmenting)service->fragment,
+		.mss_clamp = service->mss_clamp,
 	};
 
 	build->first_of[place] = build->n_backends;
@@ -367,7 +467,24 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 		to->service = (uint32_t)place;
 		translate_backend(build, service, backend, to);
 	}
+	translate_quics(build, service, state->ids, &build->services[place]);
 	return take_table(apply, build, place);
+}
+
+static int
+make_quic_room(struct build *build)
+{
+	const struct cfg_model *model = build->model;
+	size_t n_quic = 0;
+	size_t n_servers = 0;
+
+	for (size_t i = 0; i < model->n_services; i++) {
+		n_quic += model->services[i].n_quic;
+		n_servers += cfg_count_quic_servers(&model->services[i]);
+	}
+	build->quic = calloc(n_quic + 1, sizeof(*build->quic));
+	build->quic_servers = calloc(n_servers + 1, sizeof(*build->quic_servers));
+	return build->quic == NULL || build->quic_servers == NULL ? -ENOMEM : 0;
 }
 
 static int
@@ -379,6 +496,8 @@ translate(struct ctl_apply *apply, struct build *build)
 	for (size_t i = 0; i < model->n_services; i++)
 		n_backends += model->services[i].n_backends;
 
+	if (make_quic_room(build) != 0)
+		return -ENOMEM;
 	build->services = calloc(model->n_services + 1, sizeof(*build->services));
 	build->backends = calloc(n_backends + 1, sizeof(*build->backends));
 	build->tables = calloc(model->n_services + 1, sizeof(*build->tables));
@@ -397,26 +516,27 @@ translate(struct ctl_apply *apply, struct build *build)
 	return 0;
 }
 
-/* Ports that are open have a MAC address to answer with. */
+/* Their addresses are nobody else's to send from; those that are open can also answer. */
 static void
 translate_ports(const struct build *build, struct dp_snapshot_conf *conf,
 	struct dp_snapshot_port_conf ports[static DP_PORTS_MAX])
 {
 	const struct cfg_dataplane *plane = &build->model->dataplane;
 
-	if (build->paths->dp == NULL)
-		return;
 	for (size_t i = 0; i < plane->n_ports && i < DP_PORTS_MAX; i++) {
+		struct dp_snapshot_port_conf *to = &ports[conf->n_ports++];
 		struct dp_port_info info;
 
-		dp_port_read(build->paths->dp, i, &info);
-		ports[conf->n_ports++] = (struct dp_snapshot_port_conf){
-			.id = info.id,
-			.mac = info.mac,
-			.answers = plane->ports[i].answer_arp,
+		*to = (struct dp_snapshot_port_conf){
 			.networks = plane->ports[i].addresses,
 			.n_networks = plane->ports[i].n_addresses,
 		};
+		if (build->paths->dp == NULL)
+			continue;
+		dp_port_read(build->paths->dp, i, &info);
+		to->id = info.id;
+		to->mac = info.mac;
+		to->answers = plane->ports[i].answer_arp;
 	}
 	conf->ports = ports;
 }
@@ -446,6 +566,42 @@ index_build(const struct ctl_apply *apply, const struct build *build, uint32_t *
 	return 0;
 }
 
+static uint64_t
+longest_timeout(const struct cfg_dataplane *plane)
+{
+	const uint64_t timeouts[] = {plane->tcp_syn_ns, plane->tcp_ns, plane->tcp_closing_ns,
+		plane->udp_ns};
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < LB_N_ELEMENTS(timeouts); i++)
+		if (timeouts[i] > longest)
+			longest = timeouts[i];
+	return longest;
+}
+
+/* The ids of the last snapshot are in use, whether it comes into force or not. */
+static void
+hold_ids(struct ctl_apply *apply)
+{
+	for (size_t i = 0; i < apply->n_places; i++)
+		for (size_t k = 0; k < apply->tables[i].n_backends; k++)
+			ctl_names_hold(apply->backends, apply->tables[i].ids[k]);
+}
+
+void
+ctl_apply_set_time(struct ctl_apply *apply, uint64_t now_ns)
+{
+	apply->now_ns = now_ns;
+}
+
+void
+ctl_apply_published(struct ctl_apply *apply)
+{
+	ctl_names_set_time(apply->backends, apply->now_ns, UINT64_MAX);
+	ctl_names_release_all(apply->backends);
+	hold_ids(apply);
+}
+
 /* Keep what the build made; build then holds what it replaced. */
 static void
 commit(struct ctl_apply *apply, struct build *build, uint32_t *place_of, bool *is_live)
@@ -470,6 +626,7 @@ commit(struct ctl_apply *apply, struct build *build, uint32_t *place_of, bool *i
 	build->first_of = NULL;
 	build->tables = NULL;
 	build->numbers = NULL;
+	hold_ids(apply);
 }
 
 int
@@ -486,8 +643,11 @@ ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 	const uint32_t n_backends = ctl_names_count(apply->backends);
 	uint32_t *place_of;
 	bool *is_live;
-	int ret = translate(apply, &build);
+	int ret;
 
+	ctl_names_set_time(apply->backends, apply->now_ns,
+		longest_timeout(&model->dataplane) + REST_MORE_NS);
+	ret = translate(apply, &build);
 	if (ret != 0)
 		goto free_build;
 	ret = index_build(apply, &build, &place_of, &is_live);
@@ -517,6 +677,8 @@ free_build:
 	free_tables(build.tables, model->n_services);
 	free(build.numbers);
 	free(build.services);
+	free(build.quic);
+	free(build.quic_servers);
 	free(build.backends);
 	free(build.first_of);
 	return ret;
@@ -623,5 +785,36 @@ ctl_apply_flow_conf(const struct cfg_model *model, uint64_t secret_0, uint64_t s
 			[LB_FLOW_TIMEOUT_TCP] = plane->tcp_ns,
 			[LB_FLOW_TIMEOUT_TCP_CLOSING] = plane->tcp_closing_ns,
 			[LB_FLOW_TIMEOUT_UDP] = plane->udp_ns},
+	};
+}
+
+static uint16_t
+largest_mtu(const struct cfg_dataplane *plane)
+{
+	uint16_t largest = 0;
+
+	for (size_t i = 0; i < plane->n_ports; i++) {
+		if (plane->ports[i].mtu > largest)
+			largest = plane->ports[i].mtu;
+	}
+	return largest;
+}
+
+struct dp_conf
+ctl_apply_dp_conf(const struct cfg_model *model, unsigned int n_workers,
+	const uint64_t secret[static 2])
+{
+	const struct cfg_dataplane *plane = &model->dataplane;
+
+	return (struct dp_conf){
+		.n_workers = n_workers,
+		.flows = ctl_apply_flow_conf(model, secret[0], secret[1]),
+		.flow_seed = model->hash_seed,
+		.mtu_max = largest_mtu(plane),
+		.n_datagrams = plane->fragment_datagrams,
+		.n_waiting = plane->fragment_waiting,
+		.n_handoff = plane->handoff,
+		.replies_per_s = plane->replies_total,
+		.replies_per_s_source = plane->replies_source,
 	};
 }

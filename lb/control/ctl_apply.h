@@ -17,7 +17,7 @@
 
 struct ctl_apply; /* opaque */
 
-/** A backend as its id names it, for the life of the process. */
+/** A backend as its id names it. */
 struct ctl_backend_name {
 	uint32_t service; /**< number of its service */
 	const char *name;
@@ -57,11 +57,21 @@ void ctl_apply_destroy(struct ctl_apply *apply);
  * @param[out] out  The caller's, to publish; untouched on error. On success the functions
  *                  below speak of it.
  * @retval 0        Success.
- * @retval -E2BIG   A table cannot hold its backends, or the process has seen too many.
+ * @retval -E2BIG   A table cannot hold its backends, or the process has seen too many names.
  * @retval -ENOMEM  No memory.
  */
 int ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 	const struct ctl_paths *paths, FILE *messages, struct dp_snapshot **out) lb_must_check;
+
+/**
+ * What time it is, for the builds that follow; nanoseconds of the workers' clock. Without it no
+ * id is ever given to another name. With it one is, where all are given out: an id that no
+ * snapshot has had for longer than a flow entry lives, see ctl_apply.c.
+ */
+void ctl_apply_set_time(struct ctl_apply *apply, uint64_t now_ns);
+
+/** The last snapshot is in force, and no worker uses an older one any more. */
+void ctl_apply_published(struct ctl_apply *apply);
 
 /** Number of the service that stands at a place in the last snapshot. */
 uint32_t ctl_apply_service(const struct ctl_apply *apply, uint32_t place);
@@ -110,8 +120,22 @@ size_t ctl_apply_n_unreached(const struct ctl_apply *apply);
 /** What finds a service, as the table of services has it; its place is left 0. */
 struct lb_service_match ctl_apply_match(const struct cfg_service *service);
 
+/**
+ * What of a packet picks its backend from the table. Of affinity quic: the 5-tuple, for what no
+ * connection id decides.
+ */
+enum lb_affinity ctl_apply_affinity(const struct cfg_service *service);
+
 /** What a model says of the flow tables. */
 struct lb_flow_table_conf ctl_apply_flow_conf(const struct cfg_model *model, uint64_t secret_0,
 	uint64_t secret_1);
+
+/**
+ * What a model says of the plane as a whole, which is fixed at the start.
+ *
+ * @param n_workers  In the place of the model's.
+ */
+struct dp_conf ctl_apply_dp_conf(const struct cfg_model *model, unsigned int n_workers,
+	const uint64_t secret[static 2]);
 
 #endif

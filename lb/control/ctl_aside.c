@@ -18,11 +18,11 @@ struct queue {
 struct ctl_aside {
 	struct ctl_loop *loop;
 	pthread_t thread;
-	int fd; /* readable where there are tasks that were run */
+	int fd;              /* readable where there are tasks that were run */
+	atomic_bool is_over; /* set under the lock, read anywhere */
 
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t has_work;
-	bool is_over;
 	struct queue waiting;
 	struct queue done;
 };
@@ -91,12 +91,12 @@ take_done(struct ctl_aside *aside)
 }
 
 static void
-finish_done(struct ctl_aside *aside)
+finish_done(struct ctl_aside *aside, bool is_done)
 {
 	struct ctl_task *task;
 
 	while ((task = take_done(aside)) != NULL)
-		task->finish(task, true);
+		task->finish(task, is_done);
 }
 
 static void
@@ -107,7 +107,7 @@ on_done(void *context, uint32_t events)
 
 	(void)events;
 	(void)!read(aside->fd, &n_events, sizeof(n_events));
-	finish_done(aside);
+	finish_done(aside, true);
 }
 
 int
@@ -159,7 +159,7 @@ ctl_aside_destroy(struct ctl_aside *aside)
 	(void)pthread_mutex_unlock(&aside->lock);
 	(void)pthread_join(aside->thread, NULL);
 
-	finish_done(aside);
+	finish_done(aside, false);
 	while ((task = take(&aside->waiting)) != NULL)
 		task->finish(task, false);
 	ctl_loop_remove_fd(aside->loop, aside->fd);
@@ -167,6 +167,12 @@ ctl_aside_destroy(struct ctl_aside *aside)
 	(void)pthread_mutex_destroy(&aside->lock);
 	(void)close(aside->fd);
 	free(aside);
+}
+
+const atomic_bool *
+ctl_aside_stop(const struct ctl_aside *aside)
+{
+	return &aside->is_over;
 }
 
 void

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -84,8 +85,10 @@ build(struct ctl_builder *builder, const struct ctl_job *job, FILE *messages,
 		.dp = builder->dp};
 	const uint64_t begun_ns = dp_now_ns();
 	struct dp_snapshot *snapshot;
-	int ret = ctl_apply_build(builder->apply, &job->model, &paths, messages, &snapshot);
+	int ret;
 
+	ctl_apply_set_time(builder->apply, begun_ns);
+	ret = ctl_apply_build(builder->apply, &job->model, &paths, messages, &snapshot);
 	if (ret != 0)
 		return ret;
 	ret = ctl_view_create(builder->apply, &job->model, job->generation, view);
@@ -97,7 +100,19 @@ build(struct ctl_builder *builder, const struct ctl_job *job, FILE *messages,
 	(*view)->build_ns = dp_now_ns() - begun_ns;
 	(*view)->n_unreached = ctl_apply_n_unreached(builder->apply);
 	dp_publish(builder->dp, snapshot);
+	ctl_apply_set_time(builder->apply, dp_now_ns());
+	ctl_apply_published(builder->apply);
 	return 0;
+}
+
+/* The line's end belongs to who prints it: this may be told in the middle of a line. */
+static void
+trim(char *text)
+{
+	size_t n = strlen(text);
+
+	while (n > 0 && text[n - 1] == '\n')
+		text[--n] = '\0';
 }
 
 static void
@@ -111,7 +126,8 @@ run_job(struct ctl_builder *builder, struct ctl_job *job)
 	if (messages != NULL) {
 		if (build(builder, job, messages, &built.view) != 0)
 			built.view = NULL;
-		(void)fclose(messages);
+		if (fclose(messages) == 0)
+			trim(built.message);
 	}
 
 	(void)pthread_mutex_lock(&builder->lock);

@@ -195,6 +195,17 @@ is_same_text(const char *a, const char *b)
 	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
+/* What workers have room for, from the start. */
+static bool
+has_same_bounds(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
+{
+	return a->flow_entries == b->flow_entries && a->tcp_syn_ns == b->tcp_syn_ns &&
+	       a->tcp_ns == b->tcp_ns && a->tcp_closing_ns == b->tcp_closing_ns &&
+	       a->udp_ns == b->udp_ns && a->fragment_datagrams == b->fragment_datagrams &&
+	       a->fragment_waiting == b->fragment_waiting && a->handoff == b->handoff &&
+	       a->replies_total == b->replies_total && a->replies_source == b->replies_source;
+}
+
 static bool
 check_fixed(const struct cfg_dataplane *old, const struct cfg_dataplane *next, FILE *messages)
 {
@@ -208,13 +219,11 @@ check_fixed(const struct cfg_dataplane *old, const struct cfg_dataplane *next, F
 		(void)fprintf(messages,
 			"dataplane: workers, kernel, idle and the ports' names and devices are "
 			"fixed at the start; restart shuntd to change them\n");
-	if (old->flow_entries == next->flow_entries && old->tcp_syn_ns == next->tcp_syn_ns &&
-		old->tcp_ns == next->tcp_ns && old->tcp_closing_ns == next->tcp_closing_ns &&
-		old->udp_ns == next->udp_ns)
+	if (has_same_bounds(old, next))
 		return is_same;
 	(void)fprintf(messages,
-		"dataplane: flow_entries and flow_timeout are fixed at the start; "
-		"restart shuntd to change them\n");
+		"dataplane: flow_entries, flow_timeout, fragments, handoff and replies are "
+		"fixed at the start; restart shuntd to change them\n");
 	return false;
 }
 
@@ -260,28 +269,17 @@ on_signal(void *context, int signal)
 	ctl_loop_stop(daemon->loop);
 }
 
-/* A twin is ours: its MTU, its addresses. An interface that was there is its owner's. */
-static int
-set_up_port(struct ctl_daemon *daemon, size_t i)
+/* By which interfaces of the kernel the ports are reached. */
+static void
+find_interfaces(struct ctl_daemon *daemon)
 {
-	const struct cfg_port *port = &daemon->wanted.dataplane.ports[i];
-	struct dp_port_info info;
-	int ret;
+	for (size_t i = 0; i < daemon->wanted.dataplane.n_ports; i++) {
+		struct dp_port_info info;
 
-	dp_port_read(daemon->dp, i, &info);
-	if (info.kernel_if == NULL)
-		return 0;
-	daemon->reach.if_index[i] = (int)if_nametoindex(info.kernel_if);
-	if (!info.has_twin)
-		return 0;
-	ret = ctl_netlink_set_up(daemon->netlink, daemon->reach.if_index[i], info.kernel_mtu);
-	for (size_t k = 0; k < port->n_addresses && ret == 0; k++)
-		ret = ctl_netlink_add_address(daemon->netlink, daemon->reach.if_index[i],
-			&port->addresses[k]);
-	if (ret != 0)
-		(void)fprintf(stderr, "shuntd: port '%s': its twin '%s' cannot be set up: %s\n",
-			port->name, info.kernel_if, strerror(-ret));
-	return ret;
+		dp_port_read(daemon->dp, i, &info);
+		if (info.kernel_if != NULL)
+			daemon->reach.if_index[i] = (int)if_nametoindex(info.kernel_if);
+	}
 }
 
 /* The first build, for which everybody waits. */
@@ -302,8 +300,9 @@ put_first_in_force(struct ctl_daemon *daemon)
 			continue;
 		daemon->view = built.view;
 		if (built.view == NULL)
-			(void)fprintf(stderr, "shuntd: %s",
-				built.message != NULL ? built.message : "no memory\n");
+			(void)fprintf(stderr, "shuntd: %s\n",
+				built.message != NULL ? built.message
+						      : "there is not enough memory");
 		free(built.message);
 		if (built.view == NULL)
 			return -EINVAL;
@@ -320,9 +319,8 @@ say_why_deaf(const char *path, int error)
 			"own control.socket\n",
 			path);
 	else
-		(void)fprintf(stderr,
-			"shuntd: cannot listen at %s: %s; does its folder exist?\n", path,
-			strerror(-error));
+		(void)fprintf(stderr, "shuntd: cannot listen at %s: %s%s\n", path,
+			strerror(-error), error == -ENOENT ? "; does its folder exist?" : "");
 }
 
 int
@@ -389,10 +387,10 @@ start(struct ctl_daemon *daemon)
 	if (ret == 0)
 		ret = ctl_netlink_open(daemon->loop, on_hops_changed, daemon, &daemon->netlink);
 	ctl_reach_init(&daemon->reach, daemon->netlink);
-	for (size_t i = 0; i < daemon->wanted.dataplane.n_ports && ret == 0; i++)
-		ret = set_up_port(daemon, i);
+	find_interfaces(daemon);
 	if (ret == 0)
-		ctl_ports_open(&daemon->ports, &daemon->wanted, daemon->dp, daemon->netlink);
+		ret = ctl_ports_open(&daemon->ports, &daemon->wanted, daemon->dp,
+			daemon->netlink);
 	if (ret == 0)
 		ret = listen_to_all(daemon);
 	/* Once signals are taken: the thread takes none. */
@@ -433,6 +431,8 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 	if (ret == 0)
 		ret = start(daemon);
 	if (ret != 0) {
+		/* Not all that may fail has told why. */
+		(void)fprintf(stderr, "shuntd: control does not start: %s\n", strerror(-ret));
 		ctl_daemon_destroy(daemon);
 		return ret;
 	}

@@ -66,8 +66,8 @@ struct ctl_loop {
 	struct signal_source *signals;
 };
 
-static uint64_t
-now_ns(void)
+uint64_t
+ctl_loop_now_ns(void)
 {
 	struct timespec now;
 
@@ -79,7 +79,7 @@ now_ns(void)
 uint64_t
 ctl_loop_now_ms(void)
 {
-	return now_ns() / NS_PER_MS;
+	return ctl_loop_now_ns() / NS_PER_MS;
 }
 
 /* Never, rather than soon, where the sum is beyond what can be counted. */
@@ -336,7 +336,7 @@ ctl_loop_add_timer(struct ctl_loop *loop, uint64_t delay_ms, uint64_t interval_m
 	timer = calloc(1, sizeof(*timer));
 	if (timer == NULL)
 		return -ENOMEM;
-	timer->due_ns = add_ns(now_ns(), ns_from_ms(delay_ms));
+	timer->due_ns = add_ns(ctl_loop_now_ns(), ns_from_ms(delay_ms));
 	timer->order = loop->next_order++;
 	timer->interval_ns = ns_from_ms(interval_ms);
 	timer->fn = fn;
@@ -392,7 +392,7 @@ run_timer(struct ctl_loop *loop, struct ctl_timer *timer, uint64_t now)
 static void
 run_timers(struct ctl_loop *loop)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = ctl_loop_now_ns();
 
 	while (!loop->is_stopped && loop->n_timers > 0 && loop->heap[0]->due_ns <= now)
 		run_timer(loop, loop->heap[0], now);
@@ -402,7 +402,7 @@ run_timers(struct ctl_loop *loop)
 static int
 wait_ms(const struct ctl_loop *loop)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = ctl_loop_now_ns();
 	uint64_t ms;
 
 	if (loop->n_timers == 0)

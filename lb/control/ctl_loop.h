@@ -88,4 +88,7 @@ void ctl_loop_leave(struct ctl_loop *loop);
 /** Milliseconds of a clock that never goes back. */
 uint64_t ctl_loop_now_ms(void);
 
+/** The same clock's nanoseconds. */
+uint64_t ctl_loop_now_ns(void);
+
 #endif

@@ -224,7 +224,7 @@ decode_backend(const json_t *params, struct cfg_errors *errors, struct cfg_backe
 	return is_right;
 }
 
-/* Takes the backend's name. */
+/* Takes what the backend owns. */
 static void
 add_backend(struct edit *edit, struct cfg_service *service, struct cfg_backend *backend)
 {
@@ -242,7 +242,7 @@ add_backend(struct edit *edit, struct cfg_service *service, struct cfg_backend *
 			LB_SERVICE_BACKENDS_MAX);
 	else if (ret != 0)
 		cfg_error_memory(errors);
-	free(backend->name);
+	cfg_backend_fini(backend);
 	if (ret == 0)
 		commit_edit(edit);
 	else

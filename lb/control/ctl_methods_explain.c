@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "ctl_apply.h"
 #include "ctl_daemon.h"
 #include "ctl_methods_each.h"
 #include "ctl_params.h"
@@ -125,7 +126,7 @@ decide(struct dp *dp, const struct ctl_view *view, const struct lb_flow_key *key
 		return;
 	d->service = &model->services[place];
 	d->hash = lb_hash_flow(key, dp_flow_seed(dp));
-	d->pick = lb_hash_pick(key, (enum lb_affinity)d->service->affinity, model->hash_seed);
+	d->pick = lb_hash_pick(key, ctl_apply_affinity(d->service), model->hash_seed);
 	d->has_slot = dp_table_pick(view->services[place].table, d->pick, &d->slot, &id);
 	ask_workers(dp, view, d);
 	if (d->backend == NULL && d->has_slot &&

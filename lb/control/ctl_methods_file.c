@@ -34,6 +34,7 @@ struct plan_task {
 	struct ctl_call *call;     /* the same */
 	struct ctl_view *view;     /* held */
 	struct cfg_reader *reader; /* the thread's */
+	const atomic_bool *stop;
 	char *path;
 	uint32_t *counts; /* live flows by backend id; NULL: the workers do not say */
 	struct ctl_messages messages;
@@ -47,7 +48,7 @@ write_plan(const struct plan_task *plan, const struct cfg_model *next)
 {
 	/* What a restart takes to change is in force as it is wanted. */
 	char *obstacle = ctl_reload_find_obstacle(&plan->view->model, next);
-	json_t *result = ctl_plan_make(plan->view, next, plan->counts);
+	json_t *result = ctl_plan_make(plan->view, next, plan->counts, plan->stop);
 	char *text = NULL;
 	const int failed =
 		json_object_set_new(result, CTL_KEY_PATH, ctl_params_any_text(plan->path)) |
@@ -67,7 +68,8 @@ run_plan(struct ctl_task *task)
 	struct plan_task *plan = (struct plan_task *)task;
 	struct cfg_model next;
 
-	plan->is_read = ctl_reload_scan(plan->reader, plan->path, &plan->messages, &next);
+	plan->is_read =
+		ctl_reload_scan(plan->reader, plan->path, plan->stop, &plan->messages, &next);
 	if (!plan->is_read)
 		return;
 	plan->answer = write_plan(plan, &next);
@@ -136,6 +138,7 @@ ctl_method_plan(void *context, const json_t *params, struct ctl_call *call)
 		.call = call,
 		.view = ctl_daemon_hold_view(daemon),
 		.reader = ctl_daemon_reader(daemon),
+		.stop = ctl_aside_stop(ctl_daemon_aside(daemon)),
 		.path = strdup(path)};
 	if (plan->path == NULL || ctl_messages_open(&plan->messages, plan->path) != 0) {
 		ctl_params_no_memory(call);

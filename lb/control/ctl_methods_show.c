@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "ctl_daemon.h"
+#include "ctl_json.h"
 #include "ctl_methods_each.h"
 #include "ctl_params.h"
 #include "ctl_proto.h"
@@ -42,6 +43,19 @@ make_link(const struct ctl_port_state *state, bool is_twin)
 }
 
 static json_t *
+make_missed(const struct dp *dp, size_t port)
+{
+	json_t *object = json_object();
+	uint64_t packets[DP_N_MISSED];
+	int failed = 0;
+
+	dp_port_read_missed(dp, port, packets);
+	for (size_t i = 0; i < DP_N_MISSED; i++)
+		failed |= add(object, dp_missed_words[i], ctl_params_number(packets[i]));
+	return finish(object, failed);
+}
+
+static json_t *
 make_port(const struct ctl_daemon *daemon, const struct cfg_port *port, size_t place)
 {
 	json_t *object = json_object();
@@ -66,6 +80,7 @@ make_port(const struct ctl_daemon *daemon, const struct cfg_port *port, size_t p
 	failed |= add(object, CTL_KEY_TX_QUEUES, json_integer(info.n_tx_queues));
 	failed |= add(object, CTL_KEY_SPREAD_BY,
 		json_string(info.spreads ? "device" : "workers"));
+	failed |= add(object, CTL_KEY_MISSED, make_missed(ctl_daemon_dp(daemon), place));
 	return finish(object, failed);
 }
 
@@ -91,6 +106,7 @@ make_rpc(const struct ctl_daemon *daemon)
 	failed |= add(object, CTL_KEY_CLIENTS, ctl_params_number(stats.clients));
 	failed |= add(object, CTL_KEY_ACCEPTED, ctl_params_number(stats.accepted));
 	failed |= add(object, CTL_KEY_REFUSED, ctl_params_number(stats.refused));
+	failed |= add(object, CTL_KEY_EVICTED, ctl_params_number(stats.evicted));
 	failed |= add(object, CTL_KEY_REQUESTS, ctl_params_number(stats.requests));
 	failed |= add(object, CTL_KEY_ERRORS, ctl_params_number(stats.errors));
 	failed |= add(object, CTL_KEY_OVERSIZED, ctl_params_number(stats.oversized));
@@ -132,24 +148,34 @@ ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
 	ctl_call_result(call, finish(result, failed));
 }
 
+/* Answer with what was written. */
+static void
+answer(struct ctl_call *call, struct ctl_json *json)
+{
+	ctl_call_text(call, ctl_json_text(json));
+	ctl_json_fini(json);
+}
+
 /* A backend's figures, and what they add to its service's. */
-static int
-add_figures(const struct ctl_daemon *daemon, size_t service, size_t backend, json_t *object,
-	struct dp_backend_counts *total)
+static void
+put_figures(const struct ctl_daemon *daemon, size_t service, size_t backend,
+	struct ctl_json *json, struct dp_backend_counts *total)
 {
 	const struct ctl_view_service *view = &ctl_daemon_view(daemon)->services[service];
 	struct dp_backend_counts counts;
-	int failed = 0;
 
 	dp_read_backend(ctl_daemon_dp(daemon), view->ids[backend], &counts);
 	total->packets += counts.packets;
 	total->bytes += counts.bytes;
 	total->flows += counts.flows;
-	failed |= add(object, CTL_KEY_PACKETS, ctl_params_number(counts.packets));
-	failed |= add(object, CTL_KEY_BYTES, ctl_params_number(counts.bytes));
-	failed |= add(object, CTL_KEY_FLOWS, ctl_params_number(counts.flows));
-	failed |= add(object, CTL_KEY_SLOTS, json_integer(view->slots[backend]));
-	return failed;
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_PACKETS));
+	ctl_json_put_number(json, counts.packets);
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_BYTES));
+	ctl_json_put_number(json, counts.bytes);
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_FLOWS));
+	ctl_json_put_number(json, counts.flows);
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_SLOTS));
+	ctl_json_put_number(json, view->slots[backend]);
 }
 
 static int
@@ -172,45 +198,53 @@ make_table(const struct cfg_service *service)
 }
 
 /* The backends' figures alone. */
-static json_t *
-make_counted_backends(const struct ctl_daemon *daemon, size_t place,
+static void
+put_counted_backends(const struct ctl_daemon *daemon, size_t place, struct ctl_json *json,
 	struct dp_backend_counts *total)
 {
 	const struct cfg_service *service = &ctl_daemon_view(daemon)->model.services[place];
-	json_t *list = json_array();
-	int failed = 0;
 
 	for (size_t i = 0; i < service->n_backends; i++) {
-		json_t *object = json_object();
-
-		failed |= add(object, CTL_KEY_NAME, json_string(service->backends[i].name));
-		failed |= add_figures(daemon, place, i, object, total);
-		failed |= add(object, CTL_KEY_STATE,
-			json_string(cfg_state_words[service->backends[i].state]));
-		failed |= json_array_append_new(list, object);
+		ctl_json_put(json, i > 0 ? ",{" : "{");
+		ctl_json_put(json, CTL_JSON_FIRST_KEY(CTL_KEY_NAME));
+		ctl_json_put_text(json, service->backends[i].name);
+		put_figures(daemon, place, i, json, total);
+		ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE));
+		ctl_json_put_text(json, cfg_state_words[service->backends[i].state]);
+		ctl_json_put(json, "}");
 	}
-	return finish(list, failed);
 }
 
-static json_t *
-make_counted_services(const struct ctl_daemon *daemon)
+/* Behind the members of an object, as its last one, a list that was written before. */
+static void
+put_last_list(struct ctl_json *json, json_t *object, struct ctl_json *list)
+{
+	ctl_json_put_open(json, object);
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_BACKENDS));
+	ctl_json_put(json, "[");
+	ctl_json_put_all(json, list);
+	ctl_json_put(json, "]}");
+}
+
+static void
+put_counted_services(const struct ctl_daemon *daemon, struct ctl_json *json)
 {
 	const struct cfg_model *model = &ctl_daemon_view(daemon)->model;
-	json_t *list = json_array();
-	int failed = 0;
 
 	for (size_t i = 0; i < model->n_services; i++) {
 		struct dp_backend_counts total = {0};
+		struct ctl_json list = {.has_failed = false};
 		json_t *object = json_object();
-		json_t *backends = make_counted_backends(daemon, i, &total);
+		int failed = 0;
 
+		put_counted_backends(daemon, i, &list, &total);
 		failed |= add(object, CTL_KEY_NAME, json_string(model->services[i].name));
 		failed |= add_total(object, &total);
 		failed |= add(object, CTL_KEY_TABLE, make_table(&model->services[i]));
-		failed |= add(object, CTL_KEY_BACKENDS, backends);
-		failed |= json_array_append_new(list, object);
+		ctl_json_put(json, i > 0 ? "," : "");
+		put_last_list(json, finish(object, failed), &list);
+		ctl_json_fini(&list);
 	}
-	return finish(list, failed);
 }
 
 static json_t *
@@ -295,54 +329,68 @@ ctl_method_stats(void *context, const json_t *params, struct ctl_call *call)
 {
 	const struct ctl_daemon *daemon = context;
 	uint64_t verdicts[LB_N_VERDICTS];
+	struct ctl_json json = {.has_failed = false};
 
 	if (!ctl_params_check(params, no_keys, call))
 		return;
 	dp_read_verdicts(ctl_daemon_dp(daemon), verdicts);
-	ctl_call_result(call,
-		json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+	ctl_json_put_open(&json,
+		json_pack("{s:i, s:o, s:o, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
 			CTL_KEY_GENERATION,
 			ctl_params_number(ctl_daemon_view(daemon)->generation), CTL_KEY_PACKETS,
 			make_packets(verdicts), CTL_KEY_DROPS, make_drops(verdicts),
-			CTL_KEY_WORKERS, make_workers(ctl_daemon_dp(daemon)), CTL_KEY_SERVICES,
-			make_counted_services(daemon)));
+			CTL_KEY_WORKERS, make_workers(ctl_daemon_dp(daemon))));
+	ctl_json_put(&json, CTL_JSON_KEY(CTL_KEY_SERVICES));
+	ctl_json_put(&json, "[");
+	put_counted_services(daemon, &json);
+	ctl_json_put(&json, "]}");
+	answer(call, &json);
 }
 
 /* A backend with its keys and its figures; service: its name, or NULL to leave it out. */
-static json_t *
-make_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char *service,
-	struct dp_backend_counts *total)
+static void
+put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char *service,
+	struct ctl_json *json, struct dp_backend_counts *total)
 {
 	const struct cfg_backend *backend =
 		&ctl_daemon_view(daemon)->model.services[place].backends[i];
-	json_t *object = json_object();
 	char address[LB_ADDR_TEXT_BYTES];
-	int failed = 0;
 
-	if (service != NULL)
-		failed |= add(object, CTL_KEY_SERVICE, json_string(service));
-	failed |= add(object, CTL_KEY_NAME, json_string(backend->name));
-	failed |= add(object, CTL_KEY_ADDRESS,
-		json_string(lb_addr_format(&backend->address, address)));
-	failed |= add(object, CTL_KEY_WEIGHT, json_integer(backend->weight));
-	failed |= add(object, CTL_KEY_STATE, json_string(cfg_state_words[backend->state]));
-	failed |= add(object, CTL_KEY_MAC,
-		backend->has_mac ? make_mac(&backend->mac) : json_null());
-	failed |= add_figures(daemon, place, i, object, total);
-	return finish(object, failed);
+	ctl_json_put(json, "{");
+	if (service != NULL) {
+		ctl_json_put(json, CTL_JSON_FIRST_KEY(CTL_KEY_SERVICE));
+		ctl_json_put_text(json, service);
+	}
+	ctl_json_put(json, service != NULL ? CTL_JSON_KEY(CTL_KEY_NAME)
+					   : CTL_JSON_FIRST_KEY(CTL_KEY_NAME));
+	ctl_json_put_text(json, backend->name);
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_ADDRESS));
+	ctl_json_put_text(json, lb_addr_format(&backend->address, address));
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_WEIGHT));
+	ctl_json_put_number(json, backend->weight);
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE));
+	ctl_json_put_text(json, cfg_state_words[backend->state]);
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_MAC));
+	ctl_json_put_value(json, backend->has_mac ? make_mac(&backend->mac) : json_null());
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_QUIC_ID));
+	if (backend->n_quic_ids > 0)
+		ctl_json_put_value(json, ctl_params_quic_ids(backend));
+	else
+		ctl_json_put(json, "[]");
+	put_figures(daemon, place, i, json, total);
+	ctl_json_put(json, "}");
 }
 
-static int
-append_backends(const struct ctl_daemon *daemon, size_t place, const char *service,
-	json_t *list, struct dp_backend_counts *total)
+static void
+put_backends(const struct ctl_daemon *daemon, size_t place, const char *service,
+	struct ctl_json *json, struct dp_backend_counts *total)
 {
 	const size_t n = ctl_daemon_view(daemon)->model.services[place].n_backends;
-	int failed = 0;
 
-	for (size_t i = 0; i < n; i++)
-		failed |= json_array_append_new(list,
-			make_backend(daemon, place, i, service, total));
-	return failed;
+	for (size_t i = 0; i < n; i++) {
+		ctl_json_put(json, i > 0 ? "," : "");
+		put_backend(daemon, place, i, service, json, total);
+	}
 }
 
 static json_t *
@@ -383,6 +431,11 @@ make_service(const struct cfg_service *service)
 		service->forward == CFG_FORWARD_VXLAN ? json_integer(service->vni)
 						      : json_null());
 	failed |= add(object, CTL_KEY_CARRY, make_carry(service->carry));
+	failed |= add(object, CTL_KEY_ECHO, json_string(cfg_echo_words[service->echo]));
+	failed |= add(object, CTL_KEY_FRAGMENT,
+		json_string(cfg_fragment_words[service->fragment]));
+	failed |= add(object, CTL_KEY_MSS_CLAMP, ctl_params_mss_clamp(service));
+	failed |= add(object, CTL_KEY_QUIC, ctl_params_quic(service, NULL));
 	return finish(object, failed);
 }
 
@@ -423,7 +476,8 @@ ctl_method_service_show(void *context, const json_t *params, struct ctl_call *ca
 	const struct cfg_service *service;
 	const char *name;
 	json_t *object;
-	json_t *list;
+	struct ctl_json list = {.has_failed = false};
+	struct ctl_json json = {.has_failed = false};
 	int failed = 0;
 
 	if (!ctl_params_check(params, keys, call))
@@ -435,14 +489,16 @@ ctl_method_service_show(void *context, const json_t *params, struct ctl_call *ca
 	if (service == NULL)
 		return;
 	object = make_service(service);
-	list = json_array();
-	failed |= append_backends(daemon, (size_t)(service - view->model.services), NULL, list,
-		&total);
+	put_backends(daemon, (size_t)(service - view->model.services), NULL, &list, &total);
 	failed |= add_total(object, &total);
-	failed |= add(object, CTL_KEY_BACKENDS, list);
-	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
-				      CTL_KEY_GENERATION, ctl_params_number(view->generation),
-				      CTL_KEY_SERVICE, finish(object, failed)));
+	ctl_json_put_open(&json,
+		json_pack("{s:i, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA, CTL_KEY_GENERATION,
+			ctl_params_number(view->generation)));
+	ctl_json_put(&json, CTL_JSON_KEY(CTL_KEY_SERVICE));
+	put_last_list(&json, finish(object, failed), &list);
+	ctl_json_put(&json, "}");
+	ctl_json_fini(&list);
+	answer(call, &json);
 }
 
 void
@@ -453,8 +509,8 @@ ctl_method_backend_list(void *context, const json_t *params, struct ctl_call *ca
 	const struct ctl_view *view = ctl_daemon_view(daemon);
 	const struct cfg_service *wanted = NULL;
 	struct dp_backend_counts total = {0};
-	json_t *list;
-	int failed = 0;
+	struct ctl_json json = {.has_failed = false};
+	const char *comma = "";
 
 	if (!ctl_params_check(params, keys, call))
 		return;
@@ -466,14 +522,20 @@ ctl_method_backend_list(void *context, const json_t *params, struct ctl_call *ca
 		if (wanted == NULL)
 			return;
 	}
-	list = json_array();
+	ctl_json_put_open(&json,
+		json_pack("{s:i, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA, CTL_KEY_GENERATION,
+			ctl_params_number(view->generation)));
+	ctl_json_put(&json, CTL_JSON_KEY(CTL_KEY_BACKENDS));
+	ctl_json_put(&json, "[");
 	for (size_t i = 0; i < view->model.n_services; i++) {
 		const struct cfg_service *service = &view->model.services[i];
 
-		if (wanted == NULL || wanted == service)
-			failed |= append_backends(daemon, i, service->name, list, &total);
+		if ((wanted != NULL && wanted != service) || service->n_backends == 0)
+			continue;
+		ctl_json_put(&json, comma);
+		put_backends(daemon, i, service->name, &json, &total);
+		comma = ",";
 	}
-	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
-				      CTL_KEY_GENERATION, ctl_params_number(view->generation),
-				      CTL_KEY_BACKENDS, finish(list, failed)));
+	ctl_json_put(&json, "]}");
+	answer(call, &json);
 }

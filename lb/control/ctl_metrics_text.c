@@ -88,6 +88,27 @@ put_daemon(const struct ctl_daemon *daemon, FILE *to)
 }
 
 static void
+put_missed(const struct ctl_daemon *daemon, FILE *to)
+{
+	const struct cfg_dataplane *plane = &ctl_daemon_view(daemon)->model.dataplane;
+
+	begin(to, "port_missed_packets_total", counter,
+		"Packets that a port's device itself dropped, and no worker received, by "
+		"reason.");
+	for (size_t i = 0; i < plane->n_ports; i++) {
+		uint64_t packets[DP_N_MISSED];
+
+		dp_port_read_missed(ctl_daemon_dp(daemon), i, packets);
+		for (size_t k = 0; k < DP_N_MISSED; k++) {
+			(void)fputs("shunt_port_missed_packets_total{", to);
+			put_label(to, "port", plane->ports[i].name);
+			(void)fprintf(to, ",reason=\"%s\"} %" PRIu64 "\n", dp_missed_words[k],
+				packets[k]);
+		}
+	}
+}
+
+static void
 put_ports(const struct ctl_daemon *daemon, FILE *to)
 {
 	const struct cfg_dataplane *plane = &ctl_daemon_view(daemon)->model.dataplane;
@@ -102,6 +123,7 @@ put_ports(const struct ctl_daemon *daemon, FILE *to)
 		put_label(to, "port", plane->ports[i].name);
 		(void)fprintf(to, "} %d\n", state.link == CTL_PORT_UP);
 	}
+	put_missed(daemon, to);
 }
 
 static void
@@ -307,6 +329,8 @@ put_control(const struct ctl_daemon *daemon, FILE *to)
 	put_number(to, "control_accepted_total", counter, "Clients accepted.", stats.accepted);
 	put_number(to, "control_refused_total", counter,
 		"Clients refused, for there were too many.", stats.refused);
+	put_number(to, "control_evicted_total", counter,
+		"Idle clients closed for another, for there were too many.", stats.evicted);
 	put_number(to, "control_requests_total", counter, "Requests.", stats.requests);
 	put_number(to, "control_errors_total", counter, "Requests answered with an error.",
 		stats.errors);

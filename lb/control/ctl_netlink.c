@@ -131,6 +131,8 @@ struct ctl_netlink {
 	size_t n_out_bytes;
 	_Alignas(struct nlmsghdr) uint8_t out[2 * BATCH * REQUEST_BYTES_MAX];
 	_Alignas(struct nlmsghdr) uint8_t in[RECEIVE_BYTES];
+	/* Of commands, which may be run while what is in `in` is being taken. */
+	_Alignas(struct nlmsghdr) uint8_t result[RECEIVE_BYTES];
 };
 
 static_assert(sizeof(struct nlmsghdr) + sizeof(struct rtmsg) + 2 * sizeof(struct nlattr) +
@@ -1148,13 +1150,14 @@ run_command(struct ctl_netlink *netlink, struct nlmsghdr *msg, mnl_cb_t take, vo
 	if (mnl_socket_sendto(socket, msg, msg->nlmsg_len) < 0)
 		return -errno;
 	while (rc > MNL_CB_STOP) {
-		const ssize_t n = mnl_socket_recvfrom(socket, netlink->in, sizeof(netlink->in));
+		const ssize_t n =
+			mnl_socket_recvfrom(socket, netlink->result, sizeof(netlink->result));
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		rc = mnl_cb_run(netlink->in, (size_t)n, msg->nlmsg_seq,
+		rc = mnl_cb_run(netlink->result, (size_t)n, msg->nlmsg_seq,
 			mnl_socket_get_portid(socket), take, out);
 	}
 	return rc == MNL_CB_ERROR ? -errno : 0;
@@ -1196,8 +1199,9 @@ ctl_netlink_read_link(struct ctl_netlink *netlink, int if_index, struct ctl_link
 	return rc;
 }
 
-int
-ctl_netlink_set_up(struct ctl_netlink *netlink, int if_index, unsigned int mtu)
+/* flags: of those that say what the link is to be, IFF_UP or none. */
+static int
+set_link(struct ctl_netlink *netlink, int if_index, unsigned int mtu, unsigned int flags)
 {
 	struct nlmsghdr *msg;
 	struct ifinfomsg *link;
@@ -1210,10 +1214,22 @@ ctl_netlink_set_up(struct ctl_netlink *netlink, int if_index, unsigned int mtu)
 	link = mnl_nlmsg_put_extra_header(msg, sizeof(*link));
 	link->ifi_family = AF_UNSPEC;
 	link->ifi_index = if_index;
-	link->ifi_flags = IFF_UP;
-	link->ifi_change = IFF_UP;
+	link->ifi_flags = flags;
+	link->ifi_change = flags;
 	mnl_attr_put_u32(msg, IFLA_MTU, mtu);
 	return run_command(netlink, msg, NULL, NULL);
+}
+
+int
+ctl_netlink_set_up(struct ctl_netlink *netlink, int if_index, unsigned int mtu)
+{
+	return set_link(netlink, if_index, mtu, IFF_UP);
+}
+
+int
+ctl_netlink_set_mtu(struct ctl_netlink *netlink, int if_index, unsigned int mtu)
+{
+	return set_link(netlink, if_index, mtu, 0);
 }
 
 int

@@ -45,7 +45,7 @@ struct ctl_link {
 
 /**
  * Some link may have changed, or NULL: any may have. It comes from the loop alone, and calls
- * nothing here but, where link is NULL, ctl_netlink_read_link().
+ * nothing here but what reads and changes one link and its addresses.
  */
 typedef void (*ctl_link_changed_fn)(void *context, const struct ctl_link *link);
 
@@ -91,6 +91,10 @@ int ctl_netlink_read_link(struct ctl_netlink *netlink, int if_index,
 
 /** Set a link's MTU and bring it up. @retval -errno  The kernel's reason. */
 int ctl_netlink_set_up(struct ctl_netlink *netlink, int if_index,
+	unsigned int mtu) lb_must_check;
+
+/** Set a link's MTU, and leave it up or down. @retval -errno  The kernel's reason. */
+int ctl_netlink_set_mtu(struct ctl_netlink *netlink, int if_index,
 	unsigned int mtu) lb_must_check;
 
 /** Put an address with its prefix length on a link; one that is there is no error. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cfg_nearest.h"
+#include "ctl_proto.h"
 
 /* Of a key that is repeated to whoever sent it. */
 #define REPEATED_BYTES_MAX 64
@@ -102,6 +103,77 @@ json_t *
 ctl_params_number(uint64_t value)
 {
 	return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
+}
+
+json_t *
+ctl_params_mss_clamp(const struct cfg_service *service)
+{
+	if (service->mss_clamp == CFG_MSS_AUTO)
+		return json_string("auto");
+	return service->mss_clamp != 0 ? json_integer(service->mss_clamp) : json_null();
+}
+
+static const struct cfg_quic *
+find_quic(const struct cfg_service *service, uint8_t config_id)
+{
+	for (size_t i = 0; i < service->n_quic; i++) {
+		if (service->quic[i].config_id == config_id)
+			return &service->quic[i];
+	}
+	return NULL;
+}
+
+static json_t *
+make_cid_key(const struct cfg_quic *quic, const struct cfg_service *before)
+{
+	const struct cfg_quic *old = before != NULL ? find_quic(before, quic->config_id) : NULL;
+
+	if (!quic->has_key)
+		return json_null();
+	if (old != NULL && old->has_key && !cfg_quic_key_equal(old, quic))
+		return json_string(CTL_CID_KEY_CHANGED);
+	return json_string(CTL_CID_KEY_SET);
+}
+
+json_t *
+ctl_params_quic(const struct cfg_service *service, const struct cfg_service *before)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (size_t i = 0; i < service->n_quic; i++) {
+		const struct cfg_quic *quic = &service->quic[i];
+
+		failed |= json_array_append_new(list,
+			json_pack("{s:i, s:i, s:i, s:o, s:b}", CTL_KEY_CONFIG_ID,
+				(int)quic->config_id, CTL_KEY_SERVER_ID_LENGTH,
+				(int)quic->server_id_bytes, CTL_KEY_NONCE_LENGTH,
+				(int)quic->nonce_bytes, CTL_KEY_CID_KEY,
+				make_cid_key(quic, before), CTL_KEY_CID_HAS_LENGTH,
+				(int)quic->has_length));
+	}
+	if (failed == 0)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
+json_t *
+ctl_params_quic_ids(const struct cfg_backend *backend)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (size_t i = 0; i < backend->n_quic_ids; i++) {
+		char text[CFG_QUIC_ID_TEXT_BYTES];
+
+		failed |= json_array_append_new(list,
+			json_string(cfg_quic_id_format(&backend->quic_ids[i], text)));
+	}
+	if (failed == 0)
+		return list;
+	json_decref(list);
+	return NULL;
 }
 
 int

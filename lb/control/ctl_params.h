@@ -33,6 +33,18 @@ json_t *ctl_params_any_text(const char *text);
 /** A number that JSON's readers take: 2^63 - 1 stands for anything above. */
 json_t *ctl_params_number(uint64_t value);
 
+/** What a service's mss_clamp is: a number, "auto", or null. */
+json_t *ctl_params_mss_clamp(const struct cfg_service *service);
+
+/**
+ * A service's QUIC configurations, of their keys alone whether they are there; and where before
+ * is not NULL, whether they differ from what that service has under the same config_id.
+ */
+json_t *ctl_params_quic(const struct cfg_service *service, const struct cfg_service *before);
+
+/** A backend's server ids, a list of hex digits. */
+json_t *ctl_params_quic_ids(const struct cfg_backend *backend);
+
 /** Where errors are collected, to become the answer to a call. */
 struct ctl_messages {
 	char *text;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cfg_node.h"
+#include "ctl_apply.h"
 #include "ctl_index.h"
 #include "ctl_params.h"
 #include "ctl_picking.h"
@@ -70,15 +71,23 @@ make_addresses(const struct cfg_port *port)
 	return finish(list, failed);
 }
 
+static json_t *
+make_vlan(const struct cfg_port *port)
+{
+	if (port->vlan == CFG_VLAN_KEEP)
+		return json_string("keep");
+	return port->vlan == CFG_VLAN_NONE ? json_string("none") : json_integer(port->vlan);
+}
+
 /* A port as one value: few change, and then rarely. */
 static json_t *
 make_port(const struct cfg_port *port)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:b}", CTL_KEY_NAME,
+	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:b, s:o}", CTL_KEY_NAME,
 		ctl_params_any_text(port->name), CTL_KEY_DEVICE,
 		ctl_params_any_text(port->device), "addresses", make_addresses(port),
 		"next_hop", make_mac_or_null(port->has_next_hop, &port->next_hop), CTL_KEY_MTU,
-		(int)port->mtu, "answer_arp", (int)port->answer_arp);
+		(int)port->mtu, "answer_arp", (int)port->answer_arp, "vlan", make_vlan(port));
 }
 
 static json_t *
@@ -114,6 +123,16 @@ add_dataplane(json_t *list, const struct cfg_dataplane *now, const struct cfg_da
 		make_duration(now->tcp_closing_ns), make_duration(next->tcp_closing_ns));
 	failed |= add_change(list, "dataplane.flow_timeout.udp", make_duration(now->udp_ns),
 		make_duration(next->udp_ns));
+	failed |= add_change(list, "dataplane.fragments.datagrams",
+		json_integer(now->fragment_datagrams), json_integer(next->fragment_datagrams));
+	failed |= add_change(list, "dataplane.fragments.waiting",
+		json_integer(now->fragment_waiting), json_integer(next->fragment_waiting));
+	failed |= add_change(list, "dataplane.handoff", json_integer(now->handoff),
+		json_integer(next->handoff));
+	failed |= add_change(list, "dataplane.replies.total", json_integer(now->replies_total),
+		json_integer(next->replies_total));
+	failed |= add_change(list, "dataplane.replies.source",
+		json_integer(now->replies_source), json_integer(next->replies_source));
 	failed |= add_change(list, "dataplane.answer_arp", json_boolean(now->answer_arp),
 		json_boolean(next->answer_arp));
 	failed |= add_change(list, "dataplane.ports", make_ports(now), make_ports(next));
@@ -186,6 +205,8 @@ append_backend(json_t *list, const char *name, const struct cfg_backend *now,
 		failed |= add_change(changes, CTL_KEY_MAC,
 			make_mac_or_null(now->has_mac, &now->mac),
 			make_mac_or_null(next->has_mac, &next->mac));
+		failed |= add_change(changes, CTL_KEY_QUIC_ID, ctl_params_quic_ids(now),
+			ctl_params_quic_ids(next));
 		if (failed == 0 && json_array_size(changes) == 0) {
 			json_decref(changes);
 			return 0;
@@ -282,6 +303,15 @@ make_service_changes(const struct cfg_service *now, const struct cfg_service *ne
 		add_change(list, CTL_KEY_VNI, json_integer(now->vni), json_integer(next->vni));
 	failed |= add_change(list, CTL_KEY_CARRY, make_carry(now->carry),
 		make_carry(next->carry));
+	failed |= add_change(list, CTL_KEY_ECHO, json_string(cfg_echo_words[now->echo]),
+		json_string(cfg_echo_words[next->echo]));
+	failed |= add_change(list, CTL_KEY_FRAGMENT,
+		json_string(cfg_fragment_words[now->fragment]),
+		json_string(cfg_fragment_words[next->fragment]));
+	failed |= add_change(list, CTL_KEY_MSS_CLAMP, ctl_params_mss_clamp(now),
+		ctl_params_mss_clamp(next));
+	failed |= add_change(list, CTL_KEY_QUIC, ctl_params_quic(now, NULL),
+		ctl_params_quic(next, now));
 	return finish(list, failed);
 }
 
@@ -289,8 +319,9 @@ make_service_changes(const struct cfg_service *now, const struct cfg_service *ne
 struct plan {
 	const struct ctl_view *view;
 	const struct cfg_model *next;
-	const uint32_t *counts; /* live flows by backend id; NULL: the workers do not say */
-	uint64_t n_flows;       /* of them: what moves, of all services seen so far */
+	const uint32_t *counts;  /* live flows by backend id; NULL: the workers do not say */
+	const atomic_bool *stop; /* asked between services */
+	uint64_t n_flows;        /* of them: what moves, of all services seen so far */
 	bool is_vague; /* a service goes elsewhere: who finds its flows, nobody knows */
 };
 
@@ -306,7 +337,8 @@ make_moved(const struct plan *plan, const struct cfg_service *now,
 		return json_integer(0);
 	if (next == NULL)
 		return json_integer(now->n_slots);
-	if (model->hash_seed != plan->next->hash_seed || now->affinity != next->affinity)
+	if (model->hash_seed != plan->next->hash_seed ||
+		ctl_apply_affinity(now) != ctl_apply_affinity(next))
 		return json_null();
 	if (ctl_picking_count_moved(now, &plan->view->services[now - model->services], next,
 		    plan->next->hash_seed, &n_moved) != 0)
@@ -403,6 +435,13 @@ append_service(json_t *list, struct plan *plan, const struct cfg_service *now,
 	return json_array_append_new(list, finish(object, failed));
 }
 
+/* A plan of many tables takes long. */
+static bool
+is_stopped(const struct plan *plan)
+{
+	return atomic_load_explicit(plan->stop, memory_order_relaxed);
+}
+
 static json_t *
 make_services(struct plan *plan)
 {
@@ -418,14 +457,17 @@ make_services(struct plan *plan)
 		const struct cfg_service *service = &next->services[i];
 		const size_t place = ctl_index_find(&of_now, service->name);
 
-		failed |= append_service(list, plan,
-			place == CTL_INDEX_NONE ? NULL : &now->services[place], service);
+		failed |= is_stopped(plan) ||
+			  append_service(list, plan,
+				  place == CTL_INDEX_NONE ? NULL : &now->services[place],
+				  service) != 0;
 	}
 	for (size_t i = 0; i < now->n_services && failed == 0; i++) {
 		const struct cfg_service *service = &now->services[i];
 
 		if (ctl_index_find(&of_next, service->name) == CTL_INDEX_NONE)
-			failed |= append_service(list, plan, service, NULL);
+			failed |= is_stopped(plan) ||
+				  append_service(list, plan, service, NULL) != 0;
 	}
 	ctl_index_fini(&of_now);
 	ctl_index_fini(&of_next);
@@ -433,9 +475,10 @@ make_services(struct plan *plan)
 }
 
 json_t *
-ctl_plan_make(const struct ctl_view *view, const struct cfg_model *next, const uint32_t *counts)
+ctl_plan_make(const struct ctl_view *view, const struct cfg_model *next, const uint32_t *counts,
+	const atomic_bool *stop)
 {
-	struct plan plan = {.view = view, .next = next, .counts = counts};
+	struct plan plan = {.view = view, .next = next, .counts = counts, .stop = stop};
 	/* In this order: the flows are summed up on the way. */
 	json_t *settings = make_settings(&view->model, next);
 	json_t *services = make_services(&plan);

@@ -8,6 +8,7 @@
  */
 
 #include <jansson.h>
+#include <stdatomic.h>
 
 #include "ctl_view.h"
 
@@ -23,9 +24,10 @@
  *
  * @param counts  Live flows of each of the view's backends, by id; NULL: not known, and flows
  *                is null.
- * @return NULL: no memory.
+ * @param stop    Set by another thread where nobody wants the plan any more.
+ * @return NULL: no memory, or stop was set.
  */
 json_t *ctl_plan_make(const struct ctl_view *view, const struct cfg_model *next,
-	const uint32_t *counts);
+	const uint32_t *counts, const atomic_bool *stop);
 
 #endif

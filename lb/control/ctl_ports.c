@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ctl_ports.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -9,6 +10,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+static_assert(LB_PORTS_MAX <= DP_PORTS_MAX && LB_WORKERS_MAX <= DP_WORKERS_MAX,
+	"what a configuration may have, a plane takes");
 
 const char *const ctl_port_link_words[] = {
 	[CTL_PORT_UP] = "up",
@@ -39,6 +43,71 @@ tell_plane(const struct ctl_ports *ports, size_t port)
 		ports->ports[port].twin.link != CTL_PORT_UP);
 }
 
+/* @return the first error, after all that can be there is there. */
+static int
+give_addresses(const struct ctl_ports *ports, size_t port)
+{
+	const struct cfg_port *conf = &ports->model->dataplane.ports[port];
+	int ret = 0;
+
+	for (size_t i = 0; i < conf->n_addresses; i++) {
+		const int rc = ctl_netlink_add_address(ports->netlink,
+			ports->ports[port].twin.if_index, &conf->addresses[i]);
+
+		if (ret == 0)
+			ret = rc;
+	}
+	return ret;
+}
+
+static void
+say_why_not_set_up(const struct ctl_ports *ports, size_t port, int error)
+{
+	(void)fprintf(stderr, "shuntd: port '%s': its twin '%s' cannot be set up: %s\n",
+		ports->model->dataplane.ports[port].name, ports->ports[port].twin.name,
+		strerror(-error));
+}
+
+/* A twin is ours: its MTU, its addresses. An interface that was there is its owner's. */
+static int
+set_up_twin(const struct ctl_ports *ports, size_t port)
+{
+	const struct ctl_port_side *twin = &ports->ports[port].twin;
+	struct dp_port_info info;
+	int ret;
+
+	dp_port_read(ports->dp, port, &info);
+	ret = ctl_netlink_set_up(ports->netlink, twin->if_index, info.kernel_mtu);
+	if (ret == 0)
+		ret = give_addresses(ports, port);
+	if (ret != 0)
+		say_why_not_set_up(ports, port, ret);
+	return ret;
+}
+
+/*
+ * The kernel takes IPv6 addresses off an interface that goes down. Once its administrator has
+ * put it up they come back; it is not put up here, as he may have taken it down again.
+ */
+static void
+set_up_twin_again(const struct ctl_ports *ports, size_t port)
+{
+	const struct ctl_port_side *twin = &ports->ports[port].twin;
+	struct dp_port_info info;
+	int ret;
+	int rc;
+
+	if (twin->if_index == 0 || twin->link != CTL_PORT_UP)
+		return;
+	dp_port_read(ports->dp, port, &info);
+	ret = ctl_netlink_set_mtu(ports->netlink, twin->if_index, info.kernel_mtu);
+	rc = give_addresses(ports, port);
+	if (ret == 0)
+		ret = rc;
+	if (ret != 0 && ret != -ENODEV) /* that will be told, and is no error of ours */
+		say_why_not_set_up(ports, port, ret);
+}
+
 static void
 set_link(struct ctl_ports *ports, size_t port, struct ctl_port_side *side,
 	enum ctl_port_link link)
@@ -48,6 +117,8 @@ set_link(struct ctl_ports *ports, size_t port, struct ctl_port_side *side,
 	side->link = link;
 	tell_plane(ports, port);
 	say(ports, port, side);
+	if (side == &ports->ports[port].twin)
+		set_up_twin_again(ports, port);
 }
 
 static void
@@ -89,17 +160,27 @@ look(struct ctl_ports *ports, size_t port, struct ctl_port_side *side)
 }
 
 static void
+look_at_all(struct ctl_ports *ports)
+{
+	for (size_t i = 0; i < ports->n; i++) {
+		look(ports, i, &ports->ports[i].device);
+		look(ports, i, &ports->ports[i].twin);
+	}
+}
+
+static void
 on_link(void *context, const struct ctl_link *link)
 {
 	struct ctl_ports *ports = context;
 
+	if (link == NULL)
+		look_at_all(ports);
 	for (size_t i = 0; i < ports->n; i++) {
-		if (link == NULL) {
-			look(ports, i, &ports->ports[i].device);
-			look(ports, i, &ports->ports[i].twin);
-		} else {
+		if (link != NULL) {
 			take_link(ports, i, &ports->ports[i].device, link);
 			take_link(ports, i, &ports->ports[i].twin, link);
+		} else { /* it may have been down in between */
+			set_up_twin_again(ports, i);
 		}
 	}
 }
@@ -117,7 +198,7 @@ find_side(struct ctl_port_side *side, const char *name)
 	(void)snprintf(side->name, sizeof(side->name), "%.15s", name);
 }
 
-void
+int
 ctl_ports_open(struct ctl_ports *ports, const struct cfg_model *model, struct dp *dp,
 	struct ctl_netlink *netlink)
 {
@@ -127,14 +208,20 @@ ctl_ports_open(struct ctl_ports *ports, const struct cfg_model *model, struct dp
 	ports->n = model->dataplane.n_ports;
 	for (size_t i = 0; i < ports->n; i++) {
 		struct dp_port_info info;
+		int ret = 0;
 
 		dp_port_read(dp, i, &info);
 		find_side(&ports->ports[i].device, info.device_if);
 		find_side(&ports->ports[i].twin, info.has_twin ? info.kernel_if : NULL);
+		if (info.has_twin)
+			ret = set_up_twin(ports, i);
+		if (ret != 0)
+			return ret;
 	}
 	ctl_netlink_watch_links(netlink, on_link, ports);
 	/* After that, so that no change falls between the two. */
-	on_link(ports, NULL);
+	look_at_all(ports);
+	return 0;
 }
 
 /* Of a kernel's interface; 0: it does not say. */

@@ -6,7 +6,8 @@
  * @file
  * The links of the ports: the kernel's interface that a port's device is, and its twin. They
  * are followed; the data plane is told which are down, so that it counts what is lost there,
- * and the log which are gone.
+ * and the log which are gone. A twin has the port's MTU and addresses whenever it is up;
+ * whether it is, is its administrator's to say once it was put up at the start.
  *
  * Not thread-safe: the control thread's.
  */
@@ -52,13 +53,15 @@ struct ctl_port_state {
 };
 
 /**
- * Follow the links of the plane's ports, whose twins are set up.
+ * Set up the twins of the plane's ports, and follow the links from there on.
  *
- * @param ports  Zero, and good until netlink is closed.
- * @param model  Has the ports' names; may change, but for these.
+ * @param ports   Zero, and good until netlink is closed.
+ * @param model   Has the ports' names and addresses; may change, but for the names.
+ * @retval -errno A twin cannot be set up, the kernel's reason; stderr was told. No link is
+ *                followed.
  */
-void ctl_ports_open(struct ctl_ports *ports, const struct cfg_model *model, struct dp *dp,
-	struct ctl_netlink *netlink);
+int ctl_ports_open(struct ctl_ports *ports, const struct cfg_model *model, struct dp *dp,
+	struct ctl_netlink *netlink) lb_must_check;
 
 void ctl_ports_read(const struct ctl_ports *ports, size_t port, struct ctl_port_state *out);
 

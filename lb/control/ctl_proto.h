@@ -54,6 +54,16 @@
 #define CTL_KEY_TUNNEL_PORT      "tunnel_port"
 #define CTL_KEY_VNI              "vni"
 #define CTL_KEY_CARRY            "carry"
+#define CTL_KEY_ECHO             "echo"
+#define CTL_KEY_FRAGMENT         "fragment"
+#define CTL_KEY_MSS_CLAMP        "mss_clamp" /**< null: none */
+#define CTL_KEY_QUIC             "quic"
+#define CTL_KEY_CONFIG_ID        "config_id"
+#define CTL_KEY_SERVER_ID_LENGTH "server_id_length"
+#define CTL_KEY_NONCE_LENGTH     "nonce_length"
+#define CTL_KEY_CID_KEY          "cid_key" /**< of results: CTL_CID_KEY_*; null: none */
+#define CTL_KEY_CID_HAS_LENGTH   "first_octet_encodes_cid_length"
+#define CTL_KEY_QUIC_ID          "quic_id"
 #define CTL_KEY_WEIGHT           "weight"
 #define CTL_KEY_STATE            "state"
 #define CTL_KEY_UP               "up"
@@ -113,6 +123,7 @@
 #define CTL_KEY_KERNEL_LINK      "kernel_link" /**< of the twin; null: there is none */
 #define CTL_KEY_SPEED_MBPS       "speed_mbps"  /**< null: nobody knows */
 #define CTL_KEY_SPREAD_BY        "spread_by"   /**< over the workers: device or workers */
+#define CTL_KEY_MISSED           "missed"      /**< by the device; packets, by reason */
 #define CTL_KEY_MTU              "mtu"
 #define CTL_KEY_UNREACHED        "unreached"
 #define CTL_KEY_BUILD_SECONDS    "build_seconds"
@@ -120,6 +131,7 @@
 #define CTL_KEY_CLIENTS          "clients"
 #define CTL_KEY_ACCEPTED         "accepted"
 #define CTL_KEY_REFUSED          "refused"
+#define CTL_KEY_EVICTED          "evicted"
 #define CTL_KEY_REQUESTS         "requests"
 #define CTL_KEY_ERRORS           "errors"
 #define CTL_KEY_OVERSIZED        "oversized"
@@ -137,6 +149,12 @@
 #define CTL_CHANGE_ADD    "add"
 #define CTL_CHANGE_REMOVE "remove"
 #define CTL_CHANGE_CHANGE "change"
+
+/* Values of CTL_KEY_CID_KEY in results: the key itself is for nobody who asks, but config.show.
+ */
+
+#define CTL_CID_KEY_SET     "set"
+#define CTL_CID_KEY_CHANGED "changed" /**< of plan: another than before */
 
 /* Values of CTL_KEY_FLOW; null where the workers do not say, or nobody was asked. */
 

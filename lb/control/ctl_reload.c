@@ -2,9 +2,12 @@
 #include "ctl_reload.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "ctl_daemon.h"
 
@@ -37,6 +40,7 @@ struct reading {
 	struct ctl_reload *reload; /* the control thread's */
 	struct ctl_call *call;     /* the same; NULL: a signal asked */
 	struct cfg_reader *reader; /* the thread's */
+	const atomic_bool *stop;
 	char *path;
 	struct ctl_messages messages;
 	bool is_read;
@@ -45,27 +49,93 @@ struct reading {
 
 /* Files. */
 
+static const char *
+name_kind(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return "a directory";
+	case S_IFIFO:
+		return "a pipe";
+	case S_IFSOCK:
+		return "a socket";
+	default:
+		return "a device";
+	}
+}
+
 /* A pipe or a device would have the thread wait for whoever feeds it. */
 static bool
-is_regular(const char *path, FILE *messages)
+is_regular(const struct stat *file, const char *path, FILE *messages)
+{
+	if (!S_ISREG(file->st_mode))
+		(void)fprintf(messages, "%s: expected a regular file, found %s\n", path,
+			name_kind(file->st_mode));
+	return S_ISREG(file->st_mode);
+}
+
+/*
+ * So that a read that would have to wait is refused, as from some of the kernel's files,
+ * regular though they look. An open that would have to is tried again until it is over: another
+ * process has a lease of the file, for a time that the kernel limits.
+ */
+static int
+open_patiently(const char *path, const atomic_bool *stop)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	int fd;
+
+	while ((fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0 &&
+		errno == EWOULDBLOCK && !atomic_load_explicit(stop, memory_order_relaxed))
+		(void)nanosleep(&pause, NULL);
+	return fd;
+}
+
+/*
+ * A descriptor of a regular file, or -1. What it is, is asked before it is opened, as that
+ * alone has a device do things; and after, as it may be another by then.
+ */
+static int
+open_regular(const char *path, const atomic_bool *stop, FILE *messages)
 {
 	struct stat file;
+	int fd;
 
-	if (stat(path, &file) != 0)
-		(void)fprintf(messages, "%s: cannot be opened: %s\n", path, strerror(errno));
-	else if (!S_ISREG(file.st_mode))
-		(void)fprintf(messages, "%s: expected a regular file\n", path);
-	else
-		return true;
-	return false;
+	if (stat(path, &file) == 0) {
+		if (!is_regular(&file, path, messages))
+			return -1;
+		fd = open_patiently(path, stop);
+		if (fd >= 0 && fstat(fd, &file) == 0) {
+			if (is_regular(&file, path, messages))
+				return fd;
+			(void)close(fd);
+			return -1;
+		}
+	}
+	(void)fprintf(messages, "%s: cannot be opened: %s\n", path, strerror(errno));
+	return -1;
 }
 
 bool
-ctl_reload_scan(struct cfg_reader *reader, const char *path, struct ctl_messages *messages,
-	struct cfg_model *out)
+ctl_reload_scan(struct cfg_reader *reader, const char *path, const atomic_bool *stop,
+	struct ctl_messages *messages, struct cfg_model *out)
 {
-	return is_regular(path, messages->errors.to) &&
-	       cfg_reader_read(reader, path, messages->errors.to, out) == 0;
+	FILE *to = messages->errors.to;
+	const int fd = open_regular(path, stop, to);
+	FILE *stream;
+	int ret;
+
+	if (fd < 0)
+		return false;
+	stream = fdopen(fd, "r");
+	if (stream == NULL) {
+		(void)fprintf(to, "%s: cannot be opened: %s\n", path, strerror(errno));
+		(void)close(fd);
+		return false;
+	}
+	ret = cfg_reader_read_stream(reader, path, stream, stop, to, out);
+	(void)fclose(stream); /* only read from: nothing is lost */
+	return ret == 0;
 }
 
 char *
@@ -187,8 +257,8 @@ run_reading(struct ctl_task *task)
 {
 	struct reading *reading = (struct reading *)task;
 
-	reading->is_read = ctl_reload_scan(reading->reader, reading->path, &reading->messages,
-		&reading->next);
+	reading->is_read = ctl_reload_scan(reading->reader, reading->path, reading->stop,
+		&reading->messages, &reading->next);
 }
 
 static void
@@ -283,6 +353,7 @@ start_reading(struct ctl_reload *reload, const char *path, struct ctl_call *call
 		*reading =
 			(struct reading){.task = {.run = run_reading, .finish = finish_reading},
 				.reader = ctl_daemon_reader(reload->daemon),
+				.stop = ctl_aside_stop(ctl_daemon_aside(reload->daemon)),
 				.reload = reload,
 				.call = call,
 				.path = copy};

@@ -54,9 +54,13 @@ bool ctl_reload_is_hung_up(const struct ctl_reload *reload);
 
 /* Of a file, on the thread aside. */
 
-/** Read a configuration from a regular file. False: messages say why. */
-bool ctl_reload_scan(struct cfg_reader *reader, const char *path, struct ctl_messages *messages,
-	struct cfg_model *out);
+/**
+ * Read a configuration from a regular file. False: messages say why.
+ *
+ * @param stop  As cfg_reader_read_stream() has it.
+ */
+bool ctl_reload_scan(struct cfg_reader *reader, const char *path, const atomic_bool *stop,
+	struct ctl_messages *messages, struct cfg_model *out);
 
 /**
  * What keeps a model from being put in force without a restart.

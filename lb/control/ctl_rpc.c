@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,8 +20,11 @@
 #include "ctl_rpc_socket.h"
 
 #define READ_BYTES         65536u
-#define REQUESTS_A_TURN    16
+#define SLICE_NS           1000000u /* of requests, before files have their turn */
+#define SLICE_REQUESTS     16
+#define FLUSH_BYTES        262144u
 #define ACCEPTS_A_TURN     64
+#define LOG_PAUSE_MS       60000u
 #define ACCEPT_PAUSE_MS    100u
 #define REPEATED_BYTES_MAX 64
 
@@ -34,8 +38,11 @@ struct client {
 	size_t n_searched;    /* bytes of in that have no end of a line */
 	struct ctl_call *calls;
 	size_t n_calls;
-	bool has_ended; /* it sends no more */
-	bool is_cut;    /* it is to go at the end of its turn */
+	uint64_t moved_ms;  /* when it came, was answered or read on, whichever was last */
+	uint64_t last_turn; /* its number; while it is new, that of the turn before it came */
+	bool is_new;        /* it has had no turn */
+	bool has_ended;     /* it sends no more */
+	bool is_cut;        /* it is to go at the end of its turn */
 	bool is_in_turn;
 };
 
@@ -50,7 +57,10 @@ struct ctl_rpc {
 	struct ctl_loop *loop;
 	struct ctl_rpc_socket socket;
 	struct ctl_timer *pause; /* not NULL: nobody is accepted until then */
-	int turn_fd; /* an eventfd: some client has requests left for another turn */
+	int turn_fd;             /* an eventfd: some client has a request to be carried out */
+	bool is_turn_due;
+	uint64_t n_turns;
+	uint64_t told_ms; /* when it was last told that a client was evicted; 0: never */
 	const struct ctl_method *methods;
 	size_t n_methods;
 	void *context;
@@ -76,12 +86,17 @@ drop_client(struct client *client)
 	free(client);
 }
 
+/* So much at a time that who reads as fast as we write does not hold up the others. */
 static void
 flush(struct client *client)
 {
-	while (ctl_bytes_length(&client->out) > 0) {
+	size_t n_sent = 0;
+
+	while (ctl_bytes_length(&client->out) > 0 && n_sent < FLUSH_BYTES) {
+		const size_t n_left = ctl_bytes_length(&client->out);
 		const ssize_t n = send(client->fd, ctl_bytes_front(&client->out),
-			ctl_bytes_length(&client->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+			n_left < FLUSH_BYTES ? n_left : FLUSH_BYTES,
+			MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -90,14 +105,20 @@ flush(struct client *client)
 			return;
 		}
 		ctl_bytes_drop(&client->out, (size_t)n);
+		n_sent += (size_t)n;
+		client->moved_ms = ctl_loop_now_ms();
 	}
 }
 
-/* Has a request that can be carried out now. */
+/*
+ * Has a request that can be carried out now. While answers wait to be read none is: it would be
+ * work, and memory, for who does not want to know.
+ */
 static bool
 is_ready(const struct client *client)
 {
-	return client->n_line > 0 && client->n_calls < CTL_RPC_CALLS_MAX;
+	return client->n_line > 0 && client->n_calls < CTL_RPC_CALLS_MAX &&
+	       ctl_bytes_length(&client->out) == 0;
 }
 
 static bool
@@ -117,21 +138,28 @@ wanted_events(const struct client *client)
 	return (wants_in ? (uint32_t)EPOLLIN : 0) | (wants_out ? (uint32_t)EPOLLOUT : 0);
 }
 
+static void
+ask_for_turn(struct ctl_rpc *rpc)
+{
+	const uint64_t one = 1;
+
+	/* Its counter cannot become full, the only way in which this could fail. */
+	if (!rpc->is_turn_due && write(rpc->turn_fd, &one, sizeof(one)) > 0)
+		rpc->is_turn_due = true;
+}
+
 /* What was answered goes out; the client may be gone afterwards. */
 static void
 settle(struct client *client)
 {
-	const uint64_t one = 1;
-
 	flush(client);
 	if (client->is_cut || is_done(client)) {
 		drop_client(client);
 		return;
 	}
 	ctl_loop_change_fd(client->rpc->loop, client->fd, wanted_events(client));
-	/* Its counter cannot become full, the only way in which this could fail. */
-	if (is_ready(client) && write(client->rpc->turn_fd, &one, sizeof(one)) < 0)
-		client->is_cut = true;
+	if (is_ready(client))
+		ask_for_turn(client->rpc);
 }
 
 /* Answers. */
@@ -345,6 +373,7 @@ finish_call(struct ctl_call *call)
 		else
 			client->calls = call->next;
 		client->n_calls--;
+		client->moved_ms = ctl_loop_now_ms();
 		if (!client->is_in_turn)
 			settle(client);
 	}
@@ -533,65 +562,181 @@ read_some(struct client *client)
 }
 
 static void
-handle_lines(struct client *client)
-{
-	for (int i = 0; i < REQUESTS_A_TURN && !client->is_cut && is_ready(client); i++) {
-		handle_line(client, ctl_bytes_front(&client->in), client->n_line);
-		ctl_bytes_drop(&client->in, client->n_line);
-		client->n_searched = 0;
-		find_line(client);
-	}
-}
-
-static void
 on_client(void *context, uint32_t events)
 {
 	struct client *client = context;
 	const bool is_broken = (events & ((uint32_t)EPOLLHUP | (uint32_t)EPOLLERR)) != 0;
 	const bool can_read = client->n_line == 0 && !client->has_ended;
 
-	client->is_in_turn = true;
 	/* It hears nothing any more, and there is nothing to do until others answer its calls.
 	 */
 	if (is_broken && !can_read && !is_ready(client))
 		client->is_cut = true;
 	if (can_read && (events & ~(uint32_t)EPOLLOUT) != 0)
 		read_some(client);
-	handle_lines(client);
+	settle(client);
+}
+
+/* Turns. */
+
+/* Of those who can have a turn and are new, or are not, who has waited longest; NULL: nobody.
+ */
+static struct client *
+find_first(const struct ctl_rpc *rpc, bool is_new)
+{
+	struct client *first = NULL;
+
+	for (size_t i = 0; i < CTL_RPC_CLIENTS_MAX; i++) {
+		struct client *client = rpc->clients[i];
+
+		if (client != NULL && client->is_new == is_new && is_ready(client) &&
+			(first == NULL || client->last_turn < first->last_turn))
+			first = client;
+	}
+	return first;
+}
+
+/*
+ * Whose turn it is, NULL: nobody's. Every other turn is for those who had none yet: one short
+ * question of theirs does not wait until all others have had long ones answered.
+ */
+static struct client *
+pick_client(const struct ctl_rpc *rpc)
+{
+	const bool prefers_new = rpc->n_turns % 2 == 0;
+	struct client *client = find_first(rpc, prefers_new);
+
+	return client != NULL ? client : find_first(rpc, !prefers_new);
+}
+
+/* One request; the client may be gone afterwards. */
+static void
+take_turn(struct client *client)
+{
+	client->last_turn = ++client->rpc->n_turns;
+	client->is_new = false;
+	client->is_in_turn = true;
+	handle_line(client, ctl_bytes_front(&client->in), client->n_line);
+	ctl_bytes_drop(&client->in, client->n_line);
+	client->n_searched = 0;
+	find_line(client);
 	client->is_in_turn = false;
 	settle(client);
 }
 
-/* One turn for each client that had more requests than its last one was enough for. */
 static void
 on_turn(void *context, uint32_t events)
 {
+	const uint64_t begun_ns = ctl_loop_now_ns();
 	struct ctl_rpc *rpc = context;
+	struct client *client;
 	uint64_t n;
 
 	(void)events;
 	if (read(rpc->turn_fd, &n, sizeof(n)) < 0)
 		return;
-	for (size_t i = 0; i < CTL_RPC_CLIENTS_MAX; i++) {
-		if (rpc->clients[i] != NULL && is_ready(rpc->clients[i]))
-			on_client(rpc->clients[i], 0);
+	rpc->is_turn_due = false;
+	for (int i = 0; i < SLICE_REQUESTS && ctl_loop_now_ns() - begun_ns < SLICE_NS; i++) {
+		client = pick_client(rpc);
+		if (client == NULL)
+			return;
+		take_turn(client);
 	}
+	ask_for_turn(rpc);
 }
 
 /* Accepting. */
 
+/* An error that answers nothing; to who has its line's end, so that it is a line of its own. */
+__attribute__((format(printf, 2, 3))) static void
+say_farewell(int fd, const char *message, ...)
+{
+	char text[CTL_RPC_WHY_BYTES];
+	char line[2 * CTL_RPC_WHY_BYTES];
+	va_list arguments;
+	int n;
+
+	va_start(arguments, message);
+	(void)vsnprintf(text, sizeof(text), message, arguments);
+	va_end(arguments);
+	n = snprintf(line, sizeof(line),
+		"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,\"message\":\"%s\"}}"
+		"\n",
+		CTL_RPC_REFUSED, text);
+	/* An idle connection's buffer has room for it; if not, the client sees an end. */
+	(void)send(fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/*
+ * For how long a client has kept its place for nothing; 0: it may stay. One whose request is
+ * being carried out may, however long that takes.
+ */
+static uint64_t
+overdue_ms(const struct client *client, uint64_t now_ms)
+{
+	const uint64_t quiet_ms = now_ms - client->moved_ms;
+	const bool has_unread = ctl_bytes_length(&client->out) > 0;
+	const bool is_midway = has_unread || ctl_bytes_length(&client->in) > 0;
+	char byte;
+
+	if (client->n_calls > 0 || is_ready(client) ||
+		quiet_ms < (is_midway ? CTL_RPC_STALL_MS : CTL_RPC_IDLE_MS))
+		return 0;
+	/* A request may be there that was not read yet. */
+	if (!has_unread && recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+		return 0;
+	return quiet_ms;
+}
+
+static void
+tell_evicted(struct ctl_rpc *rpc, uint64_t quiet_ms, uint64_t now_ms)
+{
+	if (rpc->told_ms != 0 && now_ms - rpc->told_ms < LOG_PAUSE_MS)
+		return;
+	rpc->told_ms = now_ms;
+	(void)fprintf(stderr,
+		"shuntd: %s: %u clients are connected, and one that did nothing for %" PRIu64
+		" s was closed for a new one; %" PRIu64
+		" so far, which is told once a minute\n",
+		rpc->socket.address.sun_path, CTL_RPC_CLIENTS_MAX, quiet_ms / 1000,
+		rpc->stats.evicted);
+}
+
+/* Make a place for a new client. False: all of them are at work. */
+static bool
+evict_client(struct ctl_rpc *rpc)
+{
+	const uint64_t now_ms = ctl_loop_now_ms();
+	struct client *longest = NULL;
+	uint64_t quiet_ms = 0;
+
+	for (size_t i = 0; i < CTL_RPC_CLIENTS_MAX; i++) {
+		const uint64_t ms = overdue_ms(rpc->clients[i], now_ms);
+
+		if (ms > quiet_ms) {
+			longest = rpc->clients[i];
+			quiet_ms = ms;
+		}
+	}
+	if (longest == NULL)
+		return false;
+	if (ctl_bytes_length(&longest->out) == 0)
+		say_farewell(longest->fd,
+			"closed after %" PRIu64 " s without a request, for %u clients were "
+			"connected and another came",
+			quiet_ms / 1000, CTL_RPC_CLIENTS_MAX);
+	drop_client(longest);
+	rpc->stats.evicted++;
+	tell_evicted(rpc, quiet_ms, now_ms);
+	return true;
+}
+
 static void
 refuse_client(struct ctl_rpc *rpc, int fd)
 {
-	char line[CTL_RPC_WHY_BYTES];
-	const int n = snprintf(line, sizeof(line),
-		"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,"
-		"\"message\":\"%u clients are connected already, and no more are taken\"}}\n",
-		CTL_RPC_REFUSED, CTL_RPC_CLIENTS_MAX);
-
 	rpc->stats.refused++;
-	/* The buffer of a new connection has room for it; if not, the client sees an end. */
-	(void)send(fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	say_farewell(fd, "%u clients are connected already, and no more are taken",
+		CTL_RPC_CLIENTS_MAX);
 	(void)close(fd);
 }
 
@@ -601,12 +746,12 @@ add_client(struct ctl_rpc *rpc, int fd)
 	struct client *client;
 	size_t place = 0;
 
-	while (place < CTL_RPC_CLIENTS_MAX && rpc->clients[place] != NULL)
-		place++;
-	if (place == CTL_RPC_CLIENTS_MAX) {
+	if (rpc->stats.clients == CTL_RPC_CLIENTS_MAX && !evict_client(rpc)) {
 		refuse_client(rpc, fd);
 		return;
 	}
+	while (rpc->clients[place] != NULL)
+		place++;
 	client = calloc(1, sizeof(*client));
 	if (client == NULL ||
 		ctl_loop_add_fd(rpc->loop, fd, (uint32_t)EPOLLIN, on_client, client) != 0) {
@@ -617,6 +762,9 @@ add_client(struct ctl_rpc *rpc, int fd)
 	client->rpc = rpc;
 	client->fd = fd;
 	client->place = place;
+	client->moved_ms = ctl_loop_now_ms();
+	client->last_turn = rpc->n_turns;
+	client->is_new = true;
 	rpc->clients[place] = client;
 	rpc->stats.clients++;
 	rpc->stats.accepted++;

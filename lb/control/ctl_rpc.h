@@ -7,10 +7,16 @@
  * JSON-RPC 2.0 on a Unix socket, one object a line, for many clients at once.
  *
  * Bounded: CTL_RPC_CLIENTS_MAX clients, CTL_RPC_REQUEST_BYTES_MAX bytes a request,
- * CTL_RPC_ANSWER_BYTES_MAX bytes that wait for one client to read them. A client that sends
- * more, or does not read, is told where that can be, counted, and cut off; the others notice
- * nothing. At CTL_RPC_CALLS_MAX calls not answered yet a client's next requests wait. Clients
- * take turns, so that one with many requests does not hold up the others. Nothing here blocks.
+ * CTL_RPC_ANSWER_BYTES_MAX bytes that wait for one client to read them. A client that exceeds
+ * these is told where that can be, counted, and cut off; the others notice nothing. A client's
+ * next request waits while answers to it have not all gone out, and at CTL_RPC_CALLS_MAX calls
+ * not answered yet; so one that sends many has to read, too. Clients take turns, a request a
+ * turn, new ones before their time; so those with many requests, or long ones, do not hold up
+ * the others. Nothing here blocks.
+ *
+ * Where all places are taken, a new client takes that of the one that has been idle longest, if
+ * that is CTL_RPC_IDLE_MS or more; CTL_RPC_STALL_MS in the middle of sending a request or of
+ * reading an answer. One whose request is being carried out stays.
  *
  * Answers come in the order in which calls are answered. Batches are refused. A client that
  * shuts down its sending half is answered still; of one that is gone, what it sent before is
@@ -29,6 +35,8 @@
 #define CTL_RPC_REQUEST_BYTES_MAX (1u << 20)
 #define CTL_RPC_ANSWER_BYTES_MAX  (64u << 20)
 #define CTL_RPC_CALLS_MAX         256u
+#define CTL_RPC_IDLE_MS           2000u /**< longer than those idle who ask each second */
+#define CTL_RPC_STALL_MS          10000u
 
 /** Codes of JSON-RPC 2.0, section 5.1, and ours. */
 enum ctl_rpc_error {
@@ -60,6 +68,7 @@ struct ctl_rpc_stats {
 	uint64_t clients;  /**< connected now */
 	uint64_t accepted; /**< so far, without those refused */
 	uint64_t refused;  /**< for there were too many */
+	uint64_t evicted;  /**< idle ones that were closed for another */
 	uint64_t requests;
 	uint64_t errors;    /**< answered with an error */
 	uint64_t oversized; /**< cut off for a request too long */

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cfg_print.h"
 
-#define SUFFIX ".XXXXXX"
+/* The file beside the old one: always the same, so that no two are ever left behind. */
+#define AROUND ".%s.tmp"
 
 /* Owner and mode of the old file, as far as this process may give them. */
 static int
@@ -47,61 +49,81 @@ write_model(const struct cfg_model *model, int fd)
 	return ret;
 }
 
-/*
- * The new name is as lasting as the file once its folder is on the disk. Not every file system
- * can; the file is in its place either way.
- */
-static void
-sync_folder(char *path)
-{
-	const int fd = open(dirname(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	(void)fsync(fd);
-	(void)close(fd);
-}
-
-/* new_path: room for path and SUFFIX. */
+/* name: of the file beside the old one, not there yet. */
 static int
-replace(const struct cfg_model *model, const char *path, char *new_path)
+write_beside(const struct cfg_model *model, int folder, const char *name, const char *path)
 {
-	int fd;
+	const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	int ret;
 
-	(void)sprintf(new_path, "%s" SUFFIX, path);
-	fd = mkostemp(new_path, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	ret = dress(fd, path);
-	if (ret != 0)
-		(void)close(fd);
-	else
-		ret = write_model(model, fd);
-	if (ret == 0 && rename(new_path, path) != 0)
+	if (ret == 0)
+		return write_model(model, fd);
+	(void)close(fd);
+	return ret;
+}
+
+/* beside: room for path's last part, and what is AROUND it. */
+static int
+replace(const struct cfg_model *model, int folder, const char *path, char *beside)
+{
+	const char *slash = strrchr(path, '/');
+	const char *last = slash == NULL ? path : slash + 1;
+	int ret;
+
+	(void)sprintf(beside, AROUND, last);
+	/* Of a process that was killed while it saved: whoever lives holds the lock. */
+	if (unlinkat(folder, beside, 0) != 0 && errno != ENOENT)
+		return -errno;
+	ret = write_beside(model, folder, beside, path);
+	if (ret == 0 && renameat(folder, beside, folder, last) != 0)
 		ret = -errno;
 	if (ret != 0) {
-		(void)unlink(new_path);
+		(void)unlinkat(folder, beside, 0);
 		return ret;
 	}
-	sync_folder(new_path);
+	/* The new name is as lasting as the file once its folder is on the disk. Not every file
+	 * system can; the file is in its place either way. */
+	(void)fsync(folder);
 	return 0;
+}
+
+/* With the folder locked: two that save there at once would take each other's file. */
+static int
+save_to(const struct cfg_model *model, const char *path)
+{
+	const size_t n = strlen(path) + sizeof(AROUND);
+	char *text = malloc(n);
+	int folder;
+	int ret = 0;
+
+	if (text == NULL)
+		return -ENOMEM;
+	memcpy(text, path, strlen(path) + 1);
+	folder = open(dirname(text), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) != 0)
+		ret = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	else
+		ret = replace(model, folder, path, text);
+	if (folder >= 0)
+		(void)close(folder);
+	free(text);
+	return ret;
 }
 
 int
 ctl_save(const struct cfg_model *model, const char *path)
 {
 	char *real = realpath(path, NULL);
-	char *new_path;
 	int ret;
 
 	if (real == NULL && errno == ENOENT) /* somebody removed it: it comes back */
 		real = strdup(path);
 	if (real == NULL)
 		return -errno;
-	new_path = malloc(strlen(real) + sizeof(SUFFIX));
-	ret = new_path == NULL ? -ENOMEM : replace(model, real, new_path);
-	free(new_path);
+	ret = save_to(model, real);
 	free(real);
 	return ret;
 }

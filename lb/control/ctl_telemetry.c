@@ -283,6 +283,40 @@ on_worker(const struct ctl_daemon *daemon, const char *param, struct dp_answer *
 	return 0;
 }
 
+/* A list of each figure, as above. */
+static int
+on_ports(const struct ctl_daemon *daemon, const char *param, struct dp_answer *answer)
+{
+	const struct cfg_dataplane *plane = &ctl_daemon_view(daemon)->model.dataplane;
+	char shown[DP_ANSWER_TEXT_BYTES_MAX + 1];
+
+	if (param != NULL)
+		return -EINVAL;
+	dp_answer_begin_texts(answer, "ports");
+	for (size_t i = 0; i < plane->n_ports; i++)
+		dp_answer_append_text(answer, show_name(plane->ports[i].name, shown));
+	dp_answer_begin_texts(answer, "links");
+	for (size_t i = 0; i < plane->n_ports; i++) {
+		struct ctl_port_state state;
+
+		ctl_ports_read(ctl_daemon_ports(daemon), i, &state);
+		dp_answer_append_text(answer, ctl_port_link_words[state.link]);
+	}
+	for (size_t k = 0; k < DP_N_MISSED; k++) {
+		char key[32];
+
+		(void)snprintf(key, sizeof(key), "missed_%s", dp_missed_words[k]);
+		dp_answer_begin_numbers(answer, key);
+		for (size_t i = 0; i < plane->n_ports; i++) {
+			uint64_t packets[DP_N_MISSED];
+
+			dp_port_read_missed(ctl_daemon_dp(daemon), i, packets);
+			dp_answer_append_number(answer, packets[k]);
+		}
+	}
+	return 0;
+}
+
 static int
 on_services(const struct ctl_daemon *daemon, const char *param, struct dp_answer *answer)
 {
@@ -401,6 +435,7 @@ enum command {
 	DROPS,
 	WORKERS,
 	WORKER,
+	PORTS,
 	SERVICES,
 	SERVICE,
 	BACKENDS,
@@ -416,6 +451,8 @@ static const struct dp_telemetry_command commands[N_COMMANDS] = {
 	[WORKERS] = {"/shunt/workers", "Lists of figures, one element a worker. No parameter"},
 	[WORKER] = {"/shunt/worker",
 		"One worker, and its turns by powers of two of ns. Parameter: number"},
+	[PORTS] = {"/shunt/ports",
+		"Lists, one element a port: links, packets that devices missed. No parameter"},
 	[SERVICES] = {"/shunt/services",
 		"Names of 50 services. Parameter: place of the first, from 0; or none"},
 	[SERVICE] = {"/shunt/service", "One service, its first 50 backends. Parameter: name"},
@@ -433,6 +470,7 @@ static const figures_fn figures_fns[N_COMMANDS] = {
 	[DROPS] = on_drops,
 	[WORKERS] = on_workers,
 	[WORKER] = on_worker,
+	[PORTS] = on_ports,
 	[SERVICES] = on_services,
 	[SERVICE] = on_service,
 	[BACKENDS] = on_backends,

@@ -23,6 +23,7 @@
 #include "lb_encap.h"
 #include "lb_flow_table.h"
 #include "lb_picker.h"
+#include "lb_quic.h"
 #include "lb_service_table.h"
 #include "lb_verdict.h"
 
@@ -41,6 +42,15 @@ enum dp_flow {
 /** A packet that says nothing of its flow's state: not for a service, or an ICMP error. */
 #define DP_NO_EVENT UINT8_MAX
 
+/**
+ * Beside verdicts: the packet is no longer here. It waits for its datagram's first fragment, or
+ * is another worker's now; its verdict comes later, or there.
+ */
+#define DP_AWAY LB_N_VERDICTS
+
+/** Beside verdicts: a frame of the packet before it, which alone is counted. */
+#define DP_PIECE (LB_N_VERDICTS + 1)
+
 /** Why a packet went where it went. */
 struct dp_decision {
 	struct lb_flow_hash hash; /**< of the flow; meaningful where flow is not NONE */
@@ -49,10 +59,11 @@ struct dp_decision {
 	uint32_t slot;            /**< of the table, where the table decided; or DP_NONE */
 	uint32_t ip_bytes;        /**< of the packet as received; 0 where it is not parsed */
 	uint16_t port;            /**< it goes out by, where it is forwarded */
-	uint8_t verdict;          /**< enum lb_verdict */
+	uint8_t verdict;          /**< enum lb_verdict, DP_AWAY or DP_PIECE */
 	uint8_t flow;             /**< enum dp_flow */
 	uint8_t event;    /**< enum lb_flow_event; DP_NO_EVENT where no flow is touched */
 	bool is_new_flow; /**< a flow begins with this packet */
+	bool has_more;    /**< more frames leave right after it: dp_mbuf.h */
 };
 
 /*
@@ -101,10 +112,35 @@ bool dp_table_pick(const struct dp_table *table, uint64_t pick, uint32_t *slot, 
 
 /* Snapshots. */
 
+/** What becomes of an echo request to a service's address. */
+enum dp_echo {
+	DP_ECHO_REPLY,   /**< the balancer answers */
+	DP_ECHO_FORWARD, /**< to a backend, by address pair */
+	DP_ECHO_DROP,
+};
+
+/** What becomes of an IPv4 packet without DF that does not fit with its outer header. */
+enum dp_fragmenting {
+	DP_FRAGMENT_INNER, /**< cut, then each piece encapsulated */
+	DP_FRAGMENT_OUTER, /**< encapsulated, then cut: the backend's tunnel puts it together */
+	DP_FRAGMENT_DROP,
+};
+
+/** mss_clamp: what fits each backend's MTU. */
+#define DP_MSS_AUTO UINT16_MAX
+
 struct dp_service_conf {
 	struct lb_service_match match; /**< its service is set from the place in the array */
 	enum lb_affinity affinity;
-	uint8_t carry;          /**< DP_CARRY_*: tunnels it takes */
+	uint8_t carry;     /**< DP_CARRY_*: tunnels it takes */
+	enum dp_echo echo; /**< of services with one prefix, the first one's holds */
+	enum dp_fragmenting fragment;
+	uint16_t mss_clamp; /**< largest MSS of a SYN; 0: as it is; or DP_MSS_AUTO */
+	/** Server ids in QUIC connection ids; value is a backend's id. */
+	const struct lb_quic_config *quic;
+	size_t n_quic; /**< 0: connection ids are not looked at */
+	const struct lb_quic_server *quic_servers;
+	size_t n_quic_servers;
 	struct dp_table *table; /**< the snapshot takes a reference of its own */
 };
 
@@ -118,15 +154,20 @@ struct dp_backend_conf {
 	bool has_next_hop; /**< otherwise its packets are dropped no_next_hop */
 	struct lb_mac next_hop; /**< destination MAC of the outgoing frame */
 	uint16_t mtu;           /**< of the port it goes out by, bytes */
+	uint16_t vlan; /**< of that port: a VLAN id 1..4094, DP_VLAN_KEEP or DP_VLAN_NONE */
 	struct lb_encap_conf encap;
 };
+
+/** Tags leave as they came, or not at all. Zero, so that a conf of zeros changes nothing. */
+#define DP_VLAN_KEEP 0u
+#define DP_VLAN_NONE UINT16_MAX
 
 /** A port, as far as a snapshot knows it. */
 struct dp_snapshot_port_conf {
 	uint16_t id;       /**< the device's, which packets that came by it carry */
 	struct lb_mac mac; /**< its own */
 	bool answers;      /**< ARP and ND for service addresses of its networks */
-	const struct lb_prefix *networks; /**< host bits do not matter */
+	const struct lb_prefix *networks; /**< with host bits: its own addresses, too */
 	size_t n_networks;
 };
 
@@ -169,11 +210,27 @@ struct dp_conf {
 	struct lb_flow_table_conf flows; /**< of each worker */
 	uint64_t flow_seed; /**< flows are known by their hash under it, for good; the first
 				 hash_seed will do, and spares a second hash */
+	uint16_t mtu_max;   /**< of all ports, bytes: for the buffers of what waits or is cut */
+	uint32_t
+		n_datagrams; /**< of each worker: those in fragments that are known at a time */
+	uint32_t n_waiting;  /**< of each worker: fragments that wait for their first */
+	uint32_t
+		n_handoff; /**< packets on their way from one worker to another, a power of 2 */
+	uint32_t replies_per_s;        /**< of each worker: ICMP replies of its own */
+	uint32_t replies_per_s_source; /**< ... and to one source */
 };
+
+/** What dp_create() takes where a number above is 0. */
+#define DP_DATAGRAMS_DEFAULT      4096u
+#define DP_WAITING_DEFAULT        1024u
+#define DP_HANDOFF_DEFAULT        2048u
+#define DP_REPLIES_DEFAULT        10000u
+#define DP_REPLIES_SOURCE_DEFAULT 100u
+#define DP_MTU_DEFAULT            1500u
 
 /** A port as the configuration has it. */
 struct dp_port_conf {
-	const char *name;   /**< the configuration's; also its twin's */
+	const char *name;   /**< the configuration's; also its twin's: under 16 bytes */
 	const char *device; /**< a PCI address, or a vdev with its arguments */
 	uint16_t mtu;       /**< bytes */
 	bool wants_twin; /**< a TAP device carries to and from the kernel what is no service's
@@ -229,11 +286,12 @@ int dp_start(const struct dp_start_conf *conf, FILE *messages) lb_must_check;
  *
  * Once a process. The calling thread becomes the main lcore and keeps its CPU affinity.
  *
- * @param program  argv[0], for messages.
- * @retval 0       Success.
- * @retval -errno  The EAL's reason; it has written it to stderr.
+ * @param program    argv[0], for messages.
+ * @param n_workers  Of all planes there will be at a time: for the memory that it takes.
+ * @retval 0         Success.
+ * @retval -errno    The EAL's reason; it has written it to stderr.
  */
-int dp_start_unprivileged(const char *program) lb_must_check;
+int dp_start_unprivileged(const char *program, unsigned int n_workers) lb_must_check;
 
 /**
  * Make the workers, with an empty snapshot in force: no service.
@@ -279,6 +337,25 @@ struct dp_port_link {
 
 void dp_port_read_link(const struct dp *dp, size_t port, struct dp_port_link *out);
 
+/** Why a device itself dropped a packet, which then no worker received or counted. */
+enum dp_missed {
+	DP_MISSED_NO_ROOM,   /**< the workers were late, and its queue full */
+	DP_MISSED_ERROR,     /**< damaged, or too long */
+	DP_MISSED_NO_BUFFER, /**< all packet buffers of the port were in use */
+	DP_N_MISSED,
+};
+
+/** "no_room", "error", "no_buffer". */
+extern const char *const dp_missed_words[DP_N_MISSED];
+
+/**
+ * What a device itself dropped, as far as its driver counts it.
+ *
+ * @param[out] packets  Of each reason, since the start; 0 where the driver does not say.
+ */
+void dp_port_read_missed(const struct dp *dp, size_t port,
+	uint64_t packets[static DP_N_MISSED]);
+
 /**
  * Say whether a port's device and its twin are down or gone. Packets that would
  * leave by them are dropped from then on, port_down and kernel_down; what the kernel sends is
@@ -320,7 +397,8 @@ struct dp_worker_figures {
 	/** Turns that found packets, by how long they took: below 2^i ns, and in the last all
 	 *  that took longer. */
 	uint64_t turns[DP_TURN_BUCKETS];
-	uint64_t turns_ns; /**< what they took together */
+	uint64_t turns_ns;   /**< what they took together */
+	uint64_t lost_notes; /**< of datagrams in fragments, that found no room */
 };
 
 unsigned int dp_n_workers(const struct dp *dp);
@@ -447,13 +525,14 @@ void dp_batch_destroy(struct dp_batch *batch);
  *
  * @param wire_bytes  Its length on the wire, n_bytes or more.
  * @param now_ns      When it came; not before the frame added before it.
+ * @param cookie      The caller's, given back with its results.
  * @retval 0          Success.
  * @retval -ENOBUFS   The batch holds DP_BURST_MAX frames: run it first.
  * @retval -EMSGSIZE  More than DP_FRAME_BYTES_MAX bytes.
  * @retval -ENOMEM    The buffers of long frames are used up: run it first.
  */
 int dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
-	uint32_t wire_bytes, uint64_t now_ns) lb_must_check;
+	uint32_t wire_bytes, uint64_t now_ns, uint64_t cookie) lb_must_check;
 
 /** Longest frame that a batch takes: libpcap's own limit, and an Ethernet header before it. */
 #define DP_FRAME_BYTES_MAX (262144u + 14u)
@@ -461,19 +540,30 @@ int dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
 /** Run what was added through the workers, and free what an earlier run gave. */
 void dp_batch_run(struct dp_batch *batch);
 
+/** The end: fragments that still wait for their first wait no more. A run of its own. */
+void dp_batch_end(struct dp_batch *batch);
+
 /** Frames in the batch: added and not yet run, or of the last run. */
 unsigned int dp_batch_count(const struct dp_batch *batch);
 
-/** Decision of frame i of the last run, in the order they were added. */
-const struct dp_decision *dp_batch_decision(const struct dp_batch *batch, unsigned int i);
+/** What a run gave: what became of a packet, or one more frame that it became. */
+struct dp_result {
+	uint64_t number; /**< of the packet: from 0, as they were added */
+	uint64_t now_ns; /**< when it came */
+	uint64_t cookie;
+	const struct dp_decision *decision; /**< NULL: one more frame of an earlier result's */
+	const uint8_t *bytes;               /**< the frame that leaves; NULL where none does */
+	uint32_t n_bytes;
+};
 
 /**
- * What frame i became, where its verdict is LB_FORWARD or LB_REPLY.
+ * The results of the last run, one after the other, in the order in which frames leave. Each
+ * packet is decided once; one that waits for its datagram's first fragment in a later run than
+ * its own, until dp_batch_end() at the latest.
  *
- * @param[out] n_bytes  Its length.
- * @return its bytes, good until the batch is added to, run or destroyed; NULL for other
- *         verdicts.
+ * @param[out] out  Good until the batch is used again; untouched where there are no more.
+ * @return whether there was one.
  */
-const uint8_t *dp_batch_output(const struct dp_batch *batch, unsigned int i, uint32_t *n_bytes);
+bool dp_batch_next(struct dp_batch *batch, struct dp_result *out) lb_must_check;
 
 #endif

@@ -8,6 +8,7 @@
 #include <rte_mempool.h>
 
 #include "dp_handoff.h"
+#include "dp_mbuf.h"
 #include "dp_plane.h"
 
 /* A usual frame fits one small buffer; whatever is longer goes into large ones. */
@@ -19,9 +20,18 @@ struct dp_batch {
 	struct dp *dp;
 	struct rte_mempool *small;
 	struct rte_mempool *large;
-	bool has_run; /* what burst holds is results, not frames to run */
+	uint64_t n_added; /* all frames there were: the next one's number */
+	bool has_run;     /* what burst holds is results, not frames to run */
 	struct dp_burst burst;
+	uint64_t cookies[DP_BURST_MAX];
 	struct dp_burst part; /* one worker's share */
+
+	/* Results: those of the burst in its order, after each what has_more; then settled. */
+	struct dp_chain settled;
+	uint16_t n_given;                 /* of the burst */
+	struct dp_chain after;            /* of the one given last, and still to be given */
+	struct rte_mbuf *held;            /* given last, and to be freed */
+	uint8_t flat[DP_FRAME_BYTES_MAX]; /* a frame of several segments, in one piece */
 };
 
 static int
@@ -32,8 +42,8 @@ create_pool(const struct dp_batch *batch, const char *kind, unsigned int n,
 
 	/* Names are the whole process': a batch's address is nobody else's. */
 	(void)snprintf(name, sizeof(name), "%s_%p", kind, (const void *)batch);
-	/* No per-core cache: one thread takes and gives back a batch at a time. */
-	*out = rte_pktmbuf_pool_create(name, n, 0, 0,
+	/* By the cache those come again that were used last, however many there are to wait. */
+	*out = rte_pktmbuf_pool_create(name, n, DP_BURST_MAX, DP_BESIDE_BYTES,
 		(uint16_t)(RTE_PKTMBUF_HEADROOM + frame_bytes), SOCKET_ID_ANY);
 	return *out == NULL ? -rte_errno : 0;
 }
@@ -48,11 +58,15 @@ dp_batch_create(struct dp *dp, struct dp_batch **out)
 		return -ENOMEM;
 	batch->dp = dp;
 
-	ret = create_pool(batch, "small", DP_BURST_MAX, SMALL_BYTES, &batch->small);
+	/* Beside a batch, what waits in either kind: its bytes are bounded. */
+	ret = create_pool(batch, "small", DP_BURST_MAX + dp->n_waiting, SMALL_BYTES,
+		&batch->small);
 	if (ret != 0)
 		goto free_batch;
-	ret = create_pool(batch, "large", DP_BURST_MAX * LARGE_PER_FRAME, LARGE_BYTES,
-		&batch->large);
+	ret = create_pool(batch, "large",
+		DP_BURST_MAX * LARGE_PER_FRAME +
+			(unsigned int)(dp->waiting_bytes / LARGE_BYTES),
+		LARGE_BYTES, &batch->large);
 	if (ret != 0)
 		goto free_small;
 
@@ -66,12 +80,20 @@ free_batch:
 	return ret;
 }
 
+/* Free what nobody has asked for. */
 static void
 clear(struct dp_batch *batch)
 {
-	for (uint16_t i = 0; i < batch->burst.n; i++)
-		rte_pktmbuf_free(batch->burst.pkts[i]);
+	struct dp_result ignored;
+
+	if (!batch->has_run)
+		for (uint16_t i = 0; i < batch->burst.n; i++)
+			rte_pktmbuf_free(batch->burst.pkts[i]);
+	else
+		while (dp_batch_next(batch, &ignored)) {
+		}
 	batch->burst.n = 0;
+	batch->n_given = 0;
 	batch->has_run = false;
 }
 
@@ -121,7 +143,7 @@ copy_frame(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes)
 
 int
 dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
-	uint32_t wire_bytes, uint64_t now_ns)
+	uint32_t wire_bytes, uint64_t now_ns, uint64_t cookie)
 {
 	struct dp_burst *burst = &batch->burst;
 	struct rte_mbuf *m;
@@ -139,20 +161,73 @@ dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
 	burst->pkts[burst->n] = m;
 	burst->wire_bytes[burst->n] = wire_bytes;
 	burst->now_ns[burst->n] = now_ns;
+	batch->cookies[burst->n] = cookie;
+	dp_beside(m)->number = batch->n_added++;
+	dp_beside(m)->cookie = cookie;
 	burst->n++;
 	return 0;
 }
 
+/* There is no queue to be full: what is to be sent, is. */
 static void
-run_worker(struct dp_worker *worker, struct dp_burst *burst)
+count_sent(struct dp_worker *worker, const struct dp_decision *d)
+{
+	if (d->verdict <= LB_TO_KERNEL)
+		dp_worker_sent(worker, d);
+}
+
+/* What has waited and is decided: after the packet that decided it, or for itself. */
+static void
+count_chain(struct dp_worker *worker, const struct dp_chain *chain)
+{
+	for (struct rte_mbuf *m = chain->first; m != NULL; m = dp_beside(m)->next)
+		count_sent(worker, &dp_beside(m)->decision);
+}
+
+static void
+take_settled(struct dp_batch *batch, struct dp_worker *worker, struct dp_burst *burst)
+{
+	struct rte_mbuf *m;
+
+	count_chain(worker, &burst->settled);
+	while ((m = dp_chain_take(&burst->settled)) != NULL)
+		dp_chain_append(&batch->settled, m);
+}
+
+static void
+run_worker(struct dp_batch *batch, struct dp_worker *worker, struct dp_burst *burst)
 {
 	dp_worker_online(worker);
 	dp_worker_burst(worker, burst);
 	dp_worker_offline(worker);
-	/* There is no queue to be full: what is to be sent, is. */
-	for (uint16_t i = 0; i < burst->n; i++)
-		if (burst->decisions[i].verdict <= LB_TO_KERNEL)
-			dp_worker_sent(worker, &burst->decisions[i]);
+	for (uint16_t i = 0; i < burst->n; i++) {
+		const struct dp_decision *d = &burst->decisions[i];
+
+		count_sent(worker, d);
+		if (unlikely(d->has_more)) {
+			const struct dp_chain more = {dp_beside(burst->pkts[i])->next, NULL};
+
+			count_chain(worker, &more);
+		}
+	}
+	take_settled(batch, worker, burst);
+}
+
+/* What a worker told of datagrams' first fragments, the others hear; and time goes on. */
+static void
+hear_notes(struct dp_batch *batch, uint64_t now_ns)
+{
+	struct dp_burst *nothing = &batch->part;
+
+	nothing->n = 0;
+	for (unsigned int w = 0; w < batch->dp->n_workers; w++) {
+		struct dp_worker *worker = batch->dp->workers[w];
+
+		dp_worker_online(worker);
+		dp_worker_hear(worker, nothing, now_ns);
+		dp_worker_offline(worker);
+		take_settled(batch, worker, nothing);
+	}
 }
 
 /* One worker's share, in the order of the batch, and its results back in place. */
@@ -164,6 +239,7 @@ run_share(struct dp_batch *batch, const uint8_t owners[], unsigned int worker)
 	uint16_t places[DP_BURST_MAX] = {0};
 
 	part->n = 0;
+	part->is_placed = true;
 	for (uint16_t i = 0; i < all->n; i++) {
 		if (owners[i] != worker)
 			continue;
@@ -175,9 +251,53 @@ run_share(struct dp_batch *batch, const uint8_t owners[], unsigned int worker)
 	if (part->n == 0)
 		return;
 
-	run_worker(batch->dp->workers[worker], part);
-	for (uint16_t i = 0; i < part->n; i++)
+	run_worker(batch, batch->dp->workers[worker], part);
+	for (uint16_t i = 0; i < part->n; i++) {
+		all->pkts[places[i]] = part->pkts[i];
 		all->decisions[places[i]] = part->decisions[i];
+	}
+}
+
+/* What another worker released leaves right after the packet that it waited for. */
+static void
+attach_settled(struct dp_batch *batch, uint16_t i)
+{
+	struct rte_mbuf *first = batch->burst.pkts[i];
+	struct dp_decision *d = &batch->burst.decisions[i];
+	struct dp_chain chain = {NULL, NULL};
+	struct rte_mbuf *m;
+
+	if (d->verdict > LB_TO_KERNEL || batch->settled.first == NULL)
+		return;
+	if (d->has_more)
+		chain.first = dp_beside(first)->next;
+	for (m = chain.first; m != NULL; m = dp_beside(m)->next)
+		chain.last = m;
+	while ((m = dp_chain_take(&batch->settled)) != NULL)
+		dp_chain_append(&chain, m);
+	dp_beside(first)->next = chain.first;
+	d->has_more = true;
+}
+
+/* Packet by packet, so that a fragment that comes after its first finds it known. */
+static void
+run_in_order(struct dp_batch *batch, const uint8_t owners[])
+{
+	struct dp_burst *all = &batch->burst;
+	struct dp_burst *part = &batch->part;
+
+	for (uint16_t i = 0; i < all->n; i++) {
+		part->pkts[0] = all->pkts[i];
+		part->now_ns[0] = all->now_ns[i];
+		part->wire_bytes[0] = all->wire_bytes[i];
+		part->n = 1;
+		part->is_placed = true;
+		run_worker(batch, batch->dp->workers[owners[i]], part);
+		all->pkts[i] = part->pkts[0];
+		all->decisions[i] = part->decisions[0];
+		hear_notes(batch, all->now_ns[i]);
+		attach_settled(batch, i);
+	}
 }
 
 void
@@ -185,20 +305,47 @@ dp_batch_run(struct dp_batch *batch)
 {
 	struct dp *dp = batch->dp;
 	uint8_t owners[DP_BURST_MAX] = {0};
+	bool has_fragments = false;
 
 	if (batch->has_run)
 		clear(batch);
 	batch->has_run = true;
+	if (batch->burst.n == 0)
+		return;
 
 	if (dp->n_workers == 1) {
-		run_worker(dp->workers[0], &batch->burst);
+		batch->burst.is_placed = true;
+		run_worker(batch, dp->workers[0], &batch->burst);
+		hear_notes(batch, batch->burst.now_ns[batch->burst.n - 1]);
 		return;
 	}
-	for (uint16_t i = 0; i < batch->burst.n; i++)
-		owners[i] = (uint8_t)dp_handoff_owner(batch->burst.pkts[i],
-			batch->burst.wire_bytes[i], dp->n_workers);
-	for (unsigned int w = 0; w < dp->n_workers; w++)
-		run_share(batch, owners, w);
+	for (uint16_t i = 0; i < batch->burst.n; i++) {
+		struct lb_packet packet;
+
+		if (dp_mbuf_parse(batch->burst.pkts[i], batch->burst.wire_bytes[i], &packet) !=
+			LB_FORWARD)
+			continue;
+		owners[i] = (uint8_t)dp_handoff_owner(&packet, dp->n_workers);
+		has_fragments |= (packet.flags & LB_PACKET_FRAGMENT) != 0;
+	}
+	if (has_fragments)
+		run_in_order(batch, owners);
+	else
+		for (unsigned int w = 0; w < dp->n_workers; w++)
+			run_share(batch, owners, w);
+	hear_notes(batch, batch->burst.now_ns[batch->burst.n - 1]);
+}
+
+void
+dp_batch_end(struct dp_batch *batch)
+{
+	if (batch->has_run)
+		clear(batch);
+	batch->has_run = true;
+	for (unsigned int w = 0; w < batch->dp->n_workers; w++) {
+		dp_worker_abandon(batch->dp->workers[w], &batch->part);
+		take_settled(batch, batch->dp->workers[w], &batch->part);
+	}
 }
 
 unsigned int
@@ -207,20 +354,75 @@ dp_batch_count(const struct dp_batch *batch)
 	return batch->burst.n;
 }
 
-const struct dp_decision *
-dp_batch_decision(const struct dp_batch *batch, unsigned int i)
+static void
+read_frame(struct dp_batch *batch, const struct rte_mbuf *m, struct dp_result *out)
 {
-	return &batch->burst.decisions[i];
+	out->n_bytes = m->pkt_len;
+	/* A frame in one segment is where it is; no read is longer than what flat has. */
+	out->bytes = rte_pktmbuf_read(m, 0, m->pkt_len, batch->flat);
 }
 
-const uint8_t *
-dp_batch_output(const struct dp_batch *batch, unsigned int i, uint32_t *n_bytes)
+/* One of a chain: a packet that waited, or one more frame of the packet before it. */
+static void
+read_chained(struct dp_batch *batch, struct rte_mbuf *m, struct dp_result *out)
 {
-	const struct rte_mbuf *m = batch->burst.pkts[i];
+	const struct dp_beside *beside = dp_beside(m);
+	const struct dp_decision *d = &beside->decision;
 
-	if (batch->burst.decisions[i].verdict > LB_REPLY)
-		return NULL;
-	/* A frame within an MTU is one segment of either pool. */
-	*n_bytes = m->data_len;
-	return rte_pktmbuf_mtod(m, const uint8_t *);
+	*out = (struct dp_result){.number = beside->number,
+		.now_ns = beside->now_ns,
+		.cookie = beside->cookie,
+		.decision = d->verdict == DP_PIECE ? NULL : d};
+	if (d->verdict <= LB_REPLY || d->verdict == DP_PIECE)
+		read_frame(batch, m, out);
+	batch->held = m;
+}
+
+/* The next of the burst that is still here. */
+static bool
+read_burst(struct dp_batch *batch, struct dp_result *out)
+{
+	struct dp_burst *burst = &batch->burst;
+
+	while (batch->n_given < burst->n) {
+		const uint16_t i = batch->n_given++;
+		const struct dp_decision *d = &burst->decisions[i];
+
+		if (d->verdict == DP_AWAY)
+			continue;
+		*out = (struct dp_result){.number = dp_beside(burst->pkts[i])->number,
+			.now_ns = burst->now_ns[i],
+			.cookie = batch->cookies[i],
+			.decision = d};
+		if (d->verdict <= LB_REPLY)
+			read_frame(batch, burst->pkts[i], out);
+		if (d->has_more)
+			batch->after.first = dp_beside(burst->pkts[i])->next;
+		batch->held = burst->pkts[i];
+		return true;
+	}
+	return false;
+}
+
+bool
+dp_batch_next(struct dp_batch *batch, struct dp_result *out)
+{
+	struct rte_mbuf *m;
+
+	rte_pktmbuf_free(batch->held);
+	batch->held = NULL;
+	if (!batch->has_run)
+		return false;
+	m = dp_chain_take(&batch->after);
+	if (m != NULL) {
+		read_chained(batch, m, out);
+		return true;
+	}
+	if (read_burst(batch, out))
+		return true;
+	m = dp_chain_take(&batch->settled);
+	if (m == NULL)
+		return false;
+	read_chained(batch, m, out);
+	return true;
 }

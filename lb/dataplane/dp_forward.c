@@ -3,13 +3,21 @@
 
 #include <netinet/in.h>
 
+#include "dp_fit.h"
+#include "dp_handoff.h"
 #include "dp_mbuf.h"
+#include "lb_icmp.h"
+#include "lb_mss.h"
 #include "lb_packet.h"
+
+/** Beside verdicts, and only between stages: its datagram's first fragment decides. */
+#define LATER (LB_N_VERDICTS + 2)
+
+#define UDP_BYTES 8u
 
 /* One burst between the stages. */
 struct stages {
-	struct lb_flow_table *flows;
-	uint64_t flow_seed;
+	struct dp_worker *worker;
 	const struct dp_snapshot *snapshot;
 	struct dp_burst *burst;
 	struct lb_packet packets[DP_BURST_MAX];
@@ -30,10 +38,34 @@ parse_stage(struct stages *s)
 		d->flow = DP_FLOW_NONE;
 		d->event = DP_NO_EVENT;
 		d->is_new_flow = false;
+		d->has_more = false;
 		d->ip_bytes = 0;
 		d->verdict = (uint8_t)dp_mbuf_parse(burst->pkts[i], burst->wire_bytes[i],
 			&s->packets[i]);
 	}
+}
+
+/*
+ * A packet that its device may have put in another queue than its flow's goes to the worker
+ * that has to do with it. Once: what comes by mail is placed. LB_FORWARD: that is this one.
+ */
+static enum lb_verdict
+hand_on(const struct stages *s, uint16_t i)
+{
+	const struct lb_packet *packet = &s->packets[i];
+	const struct dp_rss *rss = s->burst->rss;
+	const unsigned int n_workers = s->worker->n_workers;
+	unsigned int owner;
+
+	if (s->burst->is_placed || !lb_service_covers(s->snapshot->match, &packet->dst))
+		return LB_FORWARD;
+	owner = dp_handoff_is_later(packet) ? dp_handoff_home(packet, n_workers)
+					    : dp_handoff_rss(rss, packet);
+	if (owner == s->worker->index)
+		return LB_FORWARD;
+	return rte_ring_enqueue(s->worker->mail[owner].packets, s->burst->pkts[i]) == 0
+		       ? (enum lb_verdict)DP_AWAY
+		       : LB_DROP_HANDOFF_FULL;
 }
 
 /* Whether a service takes the tunnels of this protocol. */
@@ -63,26 +95,78 @@ unless_served(const struct dp_snapshot *snapshot, const struct lb_addr *dst,
 	return lb_service_covers(snapshot->match, dst) ? reason : LB_TO_KERNEL;
 }
 
+/* Whether it asks for an echo, or may be the rest of such a request: of its kind is hardly any
+ * other that is cut. */
+static bool
+is_echo(const struct lb_packet *packet)
+{
+	if ((packet->flags & LB_PACKET_FRAGMENT) != 0 &&
+		(packet->flags & LB_PACKET_FIRST_FRAGMENT) == 0)
+		return true;
+	return (packet->flags & LB_PACKET_ECHO_REQUEST) != 0;
+}
+
+/* An echo request; where it is for a service's address that service says what becomes of it. */
+static enum lb_verdict
+take_echo(const struct stages *s, uint16_t i, uint32_t *service)
+{
+	struct rte_mbuf *m = s->burst->pkts[i];
+	const struct lb_packet *packet = &s->packets[i];
+	const uint32_t found =
+		lb_service_find(s->snapshot->echo, &packet->dst, IPPROTO_ICMP, 0);
+	size_t n_bytes;
+
+	/* Fragments of ICMP are the kernel's, which could put them together. */
+	if (found == LB_SERVICE_NONE || (packet->flags & LB_PACKET_FRAGMENT) != 0)
+		return LB_TO_KERNEL;
+	*service = found;
+	if (s->snapshot->services[found].echo == DP_ECHO_FORWARD)
+		return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
+	if (s->snapshot->services[found].echo == DP_ECHO_DROP)
+		return LB_DROP_ECHO_REFUSED;
+	if ((packet->flags & LB_PACKET_FRAGMENT) != 0)
+		return LB_TO_KERNEL; /* nothing is put together here */
+	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src))
+		return LB_DROP_MARTIAN_SOURCE;
+	if (m->nb_segs > 1 && rte_pktmbuf_linearize(m) != 0)
+		return LB_DROP_NO_MEMORY;
+	if (!dp_worker_may_reply(s->worker, &packet->key.src, s->burst->now_ns[i]))
+		return LB_DROP_RATE_LIMITED;
+	n_bytes = lb_icmp_echo_reply(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, packet);
+	if (n_bytes == 0)
+		return LB_TO_KERNEL;
+	dp_mbuf_cut(m, (uint32_t)n_bytes);
+	return LB_REPLY;
+}
+
+/* What is neither a flow's packet nor an error about one. */
+static enum lb_verdict
+take_other(const struct stages *s, uint16_t i, uint32_t *service)
+{
+	const struct lb_packet *packet = &s->packets[i];
+
+	switch (packet->kind) {
+	case LB_PACKET_ICMP_OTHER:
+		return is_echo(packet) ? take_echo(s, i, service) : LB_TO_KERNEL;
+	case LB_PACKET_LATER_FRAGMENT:
+		return unless_served(s->snapshot, &packet->dst,
+			(packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN
+							     : (enum lb_verdict)LATER);
+	case LB_PACKET_CUT_SHORT:
+		return unless_served(s->snapshot, &packet->dst, LB_DROP_SNAPLEN);
+	default:
+		return LB_TO_KERNEL;
+	}
+}
+
 static enum lb_verdict
 find_service(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
 	uint32_t *service)
 {
 	const struct lb_flow_key *key = &packet->key;
-	uint32_t found;
+	const uint32_t found =
+		lb_service_find(snapshot->match, &key->dst, key->proto, ntohs(key->dport_be));
 
-	switch (packet->kind) {
-	case LB_PACKET_ICMP_OTHER:
-	case LB_PACKET_NOT_FINAL:
-		return LB_TO_KERNEL;
-	case LB_PACKET_LATER_FRAGMENT:
-		return unless_served(snapshot, &packet->dst, LB_DROP_FRAGMENT_UNMATCHED);
-	case LB_PACKET_CUT_SHORT:
-		return unless_served(snapshot, &packet->dst, LB_DROP_SNAPLEN);
-	default:
-		break;
-	}
-
-	found = lb_service_find(snapshot->match, &key->dst, key->proto, ntohs(key->dport_be));
 	if (packet->kind == LB_PACKET_TUNNEL &&
 		(found == LB_SERVICE_NONE || !carries(&snapshot->services[found], key->proto)))
 		return unless_served(snapshot, &packet->dst, LB_DROP_UNSUPPORTED_L4);
@@ -91,6 +175,23 @@ find_service(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
 
 	*service = found;
 	return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
+}
+
+static enum lb_verdict
+route(const struct stages *s, uint16_t i, uint32_t *service)
+{
+	const struct lb_packet *packet = &s->packets[i];
+
+	if (unlikely(dp_handoff_is_astray(packet))) {
+		const enum lb_verdict verdict = hand_on(s, i);
+
+		if (verdict != LB_FORWARD)
+			return verdict;
+	}
+	if (likely(packet->kind == LB_PACKET_FLOW || packet->kind == LB_PACKET_ICMP_ERROR ||
+		    packet->kind == LB_PACKET_TUNNEL))
+		return find_service(s->snapshot, packet, service);
+	return take_other(s, i, service);
 }
 
 static void
@@ -102,7 +203,7 @@ service_stage(struct stages *s)
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
 		d->ip_bytes = s->packets[i].ip_bytes;
-		d->verdict = (uint8_t)find_service(s->snapshot, &s->packets[i], &d->service);
+		d->verdict = (uint8_t)route(s, i, &d->service);
 	}
 }
 
@@ -120,12 +221,12 @@ hash_stage(struct stages *s)
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
 		service = &snapshot->services[d->service];
-		d->hash = lb_hash_flow(key, s->flow_seed);
-		lb_flow_prefetch(s->flows, &d->hash);
+		d->hash = lb_hash_flow(key, s->worker->flow_seed);
+		lb_flow_prefetch(s->worker->flows, &d->hash);
 
 		s->picks[i] = d->hash.pick;
 		if (unlikely(service->affinity != LB_AFFINITY_5_TUPLE ||
-			     snapshot->hash_seed != s->flow_seed))
+			     snapshot->hash_seed != s->worker->flow_seed))
 			s->picks[i] = lb_hash_pick(key, (enum lb_affinity)service->affinity,
 				snapshot->hash_seed);
 		if (likely(service->picker != NULL))
@@ -155,7 +256,7 @@ pick_backend(const struct dp_service *service, uint64_t pick, struct dp_decision
 static bool
 keep_backend(const struct stages *s, uint32_t ref, struct dp_decision *d)
 {
-	const uint32_t id = lb_flow_backend(s->flows, ref);
+	const uint32_t id = lb_flow_backend(s->worker->flows, ref);
 	const struct dp_backend *backend = dp_snapshot_live_backend(s->snapshot, id);
 
 	if (unlikely(backend == NULL))
@@ -190,21 +291,21 @@ follow_entry(struct stages *s, uint16_t i, uint32_t ref, enum lb_flow_event even
 	const struct dp_service *service = &s->snapshot->services[d->service];
 	const uint64_t now_ns = s->burst->now_ns[i];
 	const bool is_fresh = event == LB_FLOW_SYN &&
-			      !lb_flow_is_repeated_syn(s->flows, ref, packet->tcp_seq);
+			      !lb_flow_is_repeated_syn(s->worker->flows, ref, packet->tcp_seq);
 
 	if (likely(!is_fresh && keep_backend(s, ref, d))) {
-		lb_flow_touch(s->flows, ref, event, now_ns);
+		lb_flow_touch(s->worker->flows, ref, event, now_ns);
 		return LB_FORWARD;
 	}
 	if (!pick_backend(service, s->picks[i], d))
 		return LB_DROP_NO_BACKEND;
 
 	if (is_fresh) {
-		lb_flow_restart(s->flows, ref, d->backend, packet->tcp_seq, now_ns);
+		lb_flow_restart(s->worker->flows, ref, d->backend, packet->tcp_seq, now_ns);
 		d->is_new_flow = true;
 	} else {
-		lb_flow_set_backend(s->flows, ref, d->backend);
-		lb_flow_touch(s->flows, ref, event, now_ns);
+		lb_flow_set_backend(s->worker->flows, ref, d->backend);
+		lb_flow_touch(s->worker->flows, ref, event, now_ns);
 	}
 	return LB_FORWARD;
 }
@@ -221,13 +322,87 @@ follow_quoted_flow(const struct stages *s, uint16_t i, uint32_t ref)
 	return pick_backend(service, s->picks[i], d) ? LB_FORWARD : LB_DROP_NO_BACKEND;
 }
 
+/* The server that a QUIC connection id names, if it is one of the service's and takes packets.
+ */
+static bool
+find_server(const struct stages *s, uint16_t i, struct dp_decision *d)
+{
+	const struct rte_mbuf *m = s->burst->pkts[i];
+	const uint16_t offset = (uint16_t)(s->packets[i].l4_offset + UDP_BYTES);
+	const struct dp_backend *backend;
+	uint32_t id;
+
+	if (offset > m->data_len)
+		return false;
+	id = lb_quic_find(s->snapshot->services[d->service].quic,
+		rte_pktmbuf_mtod_offset(m, const uint8_t *, offset),
+		(size_t)m->data_len - offset);
+	if (id == LB_QUIC_NONE)
+		return false;
+	backend = dp_snapshot_live_backend(s->snapshot, id);
+	if (backend == NULL || backend->service != d->service)
+		return false;
+	d->backend = id;
+	return true;
+}
+
+/* A connection stays with its server when its client moves; the flow's entry follows it. */
+static enum lb_verdict
+follow_connection(struct stages *s, uint16_t i, uint32_t ref)
+{
+	struct dp_decision *d = &s->burst->decisions[i];
+	const uint64_t now_ns = s->burst->now_ns[i];
+
+	d->flow = DP_FLOW_MISS;
+	if (ref == LB_FLOW_NONE) {
+		if (dp_snapshot_is_martian(s->snapshot, &s->packets[i].key.src))
+			return LB_DROP_MARTIAN_SOURCE;
+		(void)lb_flow_insert(s->worker->flows, &d->hash, d->backend, LB_FLOW_DATAGRAM,
+			0, now_ns);
+		d->is_new_flow = true;
+		return LB_FORWARD;
+	}
+	if (lb_flow_backend(s->worker->flows, ref) == d->backend)
+		d->flow = DP_FLOW_HIT;
+	else
+		lb_flow_set_backend(s->worker->flows, ref, d->backend);
+	lb_flow_touch(s->worker->flows, ref, LB_FLOW_DATAGRAM, now_ns);
+	return LB_FORWARD;
+}
+
+static bool
+has_connection_id(const struct stages *s, uint16_t i)
+{
+	const struct dp_decision *d = &s->burst->decisions[i];
+
+	return s->packets[i].key.proto == IPPROTO_UDP &&
+	       s->snapshot->services[d->service].quic != NULL;
+}
+
+static enum lb_verdict
+begin_flow(struct stages *s, uint16_t i, enum lb_flow_event event)
+{
+	struct dp_decision *d = &s->burst->decisions[i];
+	const struct lb_packet *packet = &s->packets[i];
+
+	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src))
+		return LB_DROP_MARTIAN_SOURCE;
+	if (!pick_backend(&s->snapshot->services[d->service], s->picks[i], d))
+		return LB_DROP_NO_BACKEND;
+	/* Without room the flow goes where the table says, packet by packet. */
+	(void)lb_flow_insert(s->worker->flows, &d->hash, d->backend, event, packet->tcp_seq,
+		s->burst->now_ns[i]);
+	d->is_new_flow = true;
+	return LB_FORWARD;
+}
+
 static enum lb_verdict
 choose_backend(struct stages *s, uint16_t i)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct lb_packet *packet = &s->packets[i];
 	const uint64_t now_ns = s->burst->now_ns[i];
-	const uint32_t ref = lb_flow_find(s->flows, &d->hash, now_ns);
+	const uint32_t ref = lb_flow_find(s->worker->flows, &d->hash, now_ns);
 	enum lb_flow_event event;
 
 	if (unlikely(packet->kind == LB_PACKET_ICMP_ERROR))
@@ -235,15 +410,11 @@ choose_backend(struct stages *s, uint16_t i)
 
 	event = flow_event(packet);
 	d->event = (uint8_t)event;
-	if (ref != LB_FLOW_NONE)
+	if (unlikely(has_connection_id(s, i)) && find_server(s, i, d))
+		return follow_connection(s, i, ref);
+	if (likely(ref != LB_FLOW_NONE))
 		return follow_entry(s, i, ref, event);
-
-	if (!pick_backend(&s->snapshot->services[d->service], s->picks[i], d))
-		return LB_DROP_NO_BACKEND;
-	/* Without room the flow goes where the table says, packet by packet. */
-	(void)lb_flow_insert(s->flows, &d->hash, d->backend, event, packet->tcp_seq, now_ns);
-	d->is_new_flow = true;
-	return LB_FORWARD;
+	return begin_flow(s, i, event);
 }
 
 static void
@@ -255,7 +426,7 @@ flow_stage(struct stages *s)
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
 		/* Packets of a burst may lie far apart in time; mostly it is one comparison. */
-		lb_flow_table_expire(s->flows, s->burst->now_ns[i]);
+		lb_flow_table_expire(s->worker->flows, s->burst->now_ns[i]);
 		d->verdict = (uint8_t)choose_backend(s, i);
 		if (likely(d->verdict == LB_FORWARD))
 			__builtin_prefetch(&s->snapshot->backends[d->backend]);
@@ -285,6 +456,240 @@ leave_to_kernel(const struct dp_snapshot *snapshot, struct rte_mbuf *m)
 	return snapshot->has_kernel ? LB_TO_KERNEL : LB_DROP_NO_SERVICE;
 }
 
+/* Lower what a SYN says that its sender takes, so that segments fit the tunnel. */
+static void
+clamp_mss(const struct stages *s, uint16_t i, const struct dp_backend *backend)
+{
+	struct rte_mbuf *m = s->burst->pkts[i];
+	const struct lb_packet *packet = &s->packets[i];
+	const uint16_t clamp = s->snapshot->services[s->burst->decisions[i].service].mss_clamp;
+	const uint16_t mss =
+		clamp == DP_MSS_AUTO
+			? lb_mss_of(backend->mtu, backend->encap.n_bytes, packet->is_v6)
+			: clamp;
+
+	if (clamp != 0 && packet->l4_offset < m->data_len)
+		(void)lb_mss_clamp(rte_pktmbuf_mtod_offset(m, uint8_t *, packet->l4_offset),
+			(size_t)m->data_len - packet->l4_offset, mss);
+}
+
+static enum lb_verdict __attribute__((noinline, cold))
+fit_in(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
+	struct rte_mbuf **m, struct dp_decision *d)
+{
+	const struct dp_passage passage = {
+		.worker = s->worker,
+		.service = &s->snapshot->services[d->service],
+		.backend = &s->snapshot->backends[d->backend],
+		.packet = packet,
+		.entropy = (uint32_t)(d->hash.place >> 32),
+		.now_ns = now_ns,
+	};
+
+	return dp_fit(&passage, m, d);
+}
+
+/* To its backend, as it is or in pieces; or back, if it is too big. */
+static inline enum lb_verdict
+send_on(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
+	struct rte_mbuf **m, struct dp_decision *d)
+{
+	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
+	/* The half of the hash that picks no slot: all of a backend's flows share the slot's
+	 * bits, and would share the ports made from them. */
+	const uint32_t entropy = (uint32_t)(d->hash.place >> 32);
+	const enum lb_verdict verdict = dp_mbuf_encap(*m, packet, backend, entropy);
+
+	d->port = backend->port;
+	if (unlikely(verdict == LB_DROP_TOO_BIG))
+		return fit_in(s, packet, now_ns, m, d);
+	return verdict;
+}
+
+/* A later fragment follows its first: to the same backend, while that is there. */
+static enum lb_verdict
+follow_first(const struct stages *s, const struct lb_packet *packet,
+	const struct lb_fragment_decision *first, uint64_t now_ns, struct rte_mbuf **m,
+	struct dp_decision *d)
+{
+	const struct dp_backend *backend;
+
+	if (first->verdict == LB_TO_KERNEL)
+		return s->snapshot->has_kernel ? LB_TO_KERNEL : LB_DROP_NO_SERVICE;
+	if (first->verdict != LB_FORWARD)
+		return first->verdict;
+	backend = dp_snapshot_live_backend(s->snapshot, first->owner.backend);
+	if (backend == NULL)
+		return LB_DROP_FRAGMENT_UNMATCHED;
+	d->backend = first->owner.backend;
+	d->service = backend->service;
+	d->hash.place = (uint64_t)first->owner.entropy << 32;
+	d->flow = DP_FLOW_HIT;
+	return send_on(s, packet, now_ns, m, d);
+}
+
+/* What leaves after a packet, put at the end of a chain. */
+static void
+append_more(struct dp_chain *chain, struct rte_mbuf *more)
+{
+	while (more != NULL) {
+		struct rte_mbuf *m = more;
+
+		more = dp_beside(m)->next;
+		dp_chain_append(chain, m);
+	}
+}
+
+/* One that waited goes where its first went, right after whatever is last in the chain. */
+static void
+release(const struct stages *s, struct rte_mbuf *m, const struct lb_fragment_decision *first,
+	struct dp_chain *chain)
+{
+	const uint64_t now_ns = dp_beside(m)->now_ns;
+	struct dp_decision d = dp_beside(m)->decision;
+	struct rte_mbuf *more;
+	struct lb_packet packet;
+
+	/* It has been parsed before, with this result. */
+	if (dp_mbuf_parse(m, m->pkt_len, &packet) != LB_FORWARD)
+		d.verdict = LB_DROP_TRUNCATED;
+	else
+		d.verdict = (uint8_t)follow_first(s, &packet, first, now_ns, &m, &d);
+	if (d.verdict > LB_TO_KERNEL)
+		dp_count(&s->worker->verdict_pkts[d.verdict], 1);
+	more = d.has_more ? dp_beside(m)->next : NULL;
+	d.has_more = false;
+	dp_beside(m)->decision = d;
+	dp_beside(m)->now_ns = now_ns;
+	dp_chain_append(chain, m);
+	append_more(chain, more);
+}
+
+static void
+release_all(const struct stages *s, const struct dp_note *note, struct dp_chain *chain)
+{
+	void *m;
+
+	while (lb_fragment_take(s->worker->fragments.table, &note->key, &m))
+		release(s, m, &note->decision, chain);
+}
+
+/* Where its first went; or it waits. */
+static enum lb_verdict
+take_later(const struct stages *s, uint16_t i)
+{
+	struct dp_burst *burst = s->burst;
+	struct rte_mbuf *m = burst->pkts[i];
+	struct dp_decision *d = &burst->decisions[i];
+	const struct lb_fragment_packet held = {m, dp_fragment_occupied(m)};
+	struct lb_fragment_decision first;
+	struct lb_fragment_range range;
+	struct lb_fragment_key key;
+
+	dp_fragments_expire(s->worker, burst->now_ns[i], &burst->settled);
+	lb_fragment_describe(&s->packets[i], &key, &range);
+	if (lb_fragment_later(s->worker->fragments.table, &key, &range, &held, burst->now_ns[i],
+		    &first)) {
+		dp_beside(m)->decision = *d;
+		dp_beside(m)->now_ns = burst->now_ns[i];
+		return (enum lb_verdict)DP_AWAY;
+	}
+	return follow_first(s, &s->packets[i], &first, burst->now_ns[i], &burst->pkts[i], d);
+}
+
+static void
+describe_first(const struct stages *s, uint16_t i, struct dp_note *note)
+{
+	const struct dp_decision *d = &s->burst->decisions[i];
+
+	*note = (struct dp_note){.decision.verdict = LB_DROP_FRAGMENT_UNMATCHED};
+	lb_fragment_describe(&s->packets[i], &note->key, &note->range);
+	if (d->verdict <= LB_TO_KERNEL)
+		note->decision.verdict = (enum lb_verdict)d->verdict;
+	if (d->verdict == LB_FORWARD)
+		note->decision.owner = (struct lb_fragment_owner){
+			.backend = d->backend,
+			.entropy = (uint32_t)(d->hash.place >> 32),
+		};
+}
+/* What is left of a packet's way once its backend, or the lack of one, is known. */
+static void
+finish(struct stages *s, uint16_t i)
+{
+	struct dp_burst *burst = s->burst;
+	struct dp_decision *d = &burst->decisions[i];
+	const struct lb_packet *packet = &s->packets[i];
+
+	if (d->verdict == LATER) {
+		d->verdict = (uint8_t)take_later(s, i);
+	} else if (d->verdict == LB_FORWARD) {
+		if (d->event == LB_FLOW_SYN)
+			clamp_mss(s, i, &s->snapshot->backends[d->backend]);
+		d->verdict = (uint8_t)send_on(s, packet, burst->now_ns[i], &burst->pkts[i], d);
+	}
+	if (d->verdict == LB_TO_KERNEL)
+		d->verdict = (uint8_t)leave_to_kernel(s->snapshot, burst->pkts[i]);
+}
+
+/* Those that waited for a packet leave after it, if it leaves. */
+static void
+release_after(const struct stages *s, uint16_t i, const struct dp_note *note)
+{
+	struct dp_burst *burst = s->burst;
+	struct dp_decision *d = &burst->decisions[i];
+	struct dp_chain chain = {NULL, NULL};
+
+	if (d->verdict > LB_TO_KERNEL) {
+		release_all(s, note, &burst->settled);
+		return;
+	}
+	if (d->has_more)
+		append_more(&chain, dp_beside(burst->pkts[i])->next);
+	release_all(s, note, &chain);
+	d->has_more = chain.first != NULL;
+	if (d->has_more)
+		dp_beside(burst->pkts[i])->next = chain.first;
+}
+
+/* A datagram's first fragment, decided but not yet on its way: the others follow it. */
+static void
+finish_first(struct stages *s, uint16_t i)
+{
+	struct dp_worker *worker = s->worker;
+	struct dp_burst *burst = s->burst;
+	struct dp_decision *d = &burst->decisions[i];
+	const unsigned int home = dp_handoff_home(&s->packets[i], worker->n_workers);
+	enum lb_verdict fits = LB_FORWARD;
+	struct dp_note note;
+
+	describe_first(s, i, &note);
+	if (home == worker->index) {
+		dp_fragments_expire(worker, burst->now_ns[i], &burst->settled);
+		fits = lb_fragment_first(worker->fragments.table, &note.key, &note.range,
+			&note.decision, burst->now_ns[i]);
+	}
+	if (d->verdict <= LB_TO_KERNEL && fits != LB_FORWARD)
+		d->verdict = (uint8_t)fits;
+	if (d->verdict <= LB_TO_KERNEL)
+		finish(s, i);
+	if (home != worker->index)
+		dp_fragment_tell(worker, home, &note);
+	else if (fits == LB_FORWARD)
+		release_after(s, i, &note);
+}
+
+/* Those whose first says where the others of its datagram go: a service's, parsed to the end.
+ */
+static bool
+has_followers(const struct stages *s, uint16_t i)
+{
+	const struct dp_decision *d = &s->burst->decisions[i];
+	const struct lb_packet *packet = &s->packets[i];
+
+	return (packet->flags & LB_PACKET_FIRST_FRAGMENT) != 0 && d->ip_bytes != 0 &&
+	       d->verdict != DP_AWAY && lb_service_covers(s->snapshot->match, &packet->dst);
+}
+
 static void
 encap_stage(struct stages *s)
 {
@@ -293,30 +698,25 @@ encap_stage(struct stages *s)
 	for (uint16_t i = 0; i < burst->n; i++) {
 		struct dp_decision *d = &burst->decisions[i];
 
-		if (likely(d->verdict == LB_FORWARD)) {
-			const struct dp_backend *backend = &s->snapshot->backends[d->backend];
-
-			/* The half of the hash that picks no slot: all of a backend's flows
-			 * share the slot's bits, and would share the ports made from them. */
-			d->verdict = (uint8_t)dp_mbuf_encap(burst->pkts[i], &s->packets[i],
-				backend, (uint32_t)(d->hash.place >> 32));
-			d->port = backend->port;
-		}
-		if (unlikely(d->verdict == LB_TO_KERNEL))
-			d->verdict = (uint8_t)leave_to_kernel(s->snapshot, burst->pkts[i]);
+		if (unlikely(has_followers(s, i)))
+			finish_first(s, i);
+		else if (likely(d->verdict == LB_FORWARD && d->event != LB_FLOW_SYN))
+			d->verdict = (uint8_t)send_on(s, &s->packets[i], burst->now_ns[i],
+				&burst->pkts[i], d);
+		else if (d->verdict <= LB_TO_KERNEL || d->verdict == LATER)
+			finish(s, i);
 	}
 }
 
 void
-dp_forward_burst(struct lb_flow_table *flows, uint64_t flow_seed,
-	const struct dp_snapshot *snapshot, struct dp_burst *burst)
+dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
+	struct dp_burst *burst)
 {
 	struct stages s;
 
 	if (burst->n == 0)
 		return;
-	s.flows = flows;
-	s.flow_seed = flow_seed;
+	s.worker = worker;
 	s.snapshot = snapshot;
 	s.burst = burst;
 
@@ -325,4 +725,16 @@ dp_forward_burst(struct lb_flow_table *flows, uint64_t flow_seed,
 	hash_stage(&s);
 	flow_stage(&s);
 	encap_stage(&s);
+}
+
+void
+dp_forward_note(struct dp_worker *worker, const struct dp_snapshot *snapshot,
+	const struct dp_note *note, uint64_t now_ns, struct dp_chain *settled)
+{
+	const struct stages s = {.worker = worker, .snapshot = snapshot};
+
+	/* If it does not fit what is known here, what waits is given up in time. */
+	if (lb_fragment_first(worker->fragments.table, &note->key, &note->range,
+		    &note->decision, now_ns) == LB_FORWARD)
+		release_all(&s, note, settled);
 }

@@ -13,12 +13,23 @@
 /**
  * Decide on each packet of a burst, and give the forwarded ones their outer headers.
  *
- * Flows are known by their hash under flow_seed, whatever the snapshot's seed: another seed
- * gives other slots, and takes no flow from its backend.
+ * Flows are known by their hash under the worker's flow_seed, whatever the snapshot's seed:
+ * another seed gives other slots, and takes no flow from its backend.
  *
- * Every packet gets exactly one verdict. Never blocks, allocates or logs.
+ * Every packet gets exactly one verdict, here or, where it is DP_AWAY, later or by another
+ * worker. Those of packets that waited are counted unless they leave. Never blocks, allocates
+ * or logs.
  */
-void dp_forward_burst(struct lb_flow_table *flows, uint64_t flow_seed,
-	const struct dp_snapshot *snapshot, struct dp_burst *burst);
+void dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
+	struct dp_burst *burst);
+
+/**
+ * A datagram's first fragment has been decided by another worker: the ones that wait for it
+ * here are.
+ *
+ * @param settled  They are appended.
+ */
+void dp_forward_note(struct dp_worker *worker, const struct dp_snapshot *snapshot,
+	const struct dp_note *note, uint64_t now_ns, struct dp_chain *settled);
 
 #endif

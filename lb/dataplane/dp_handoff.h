@@ -4,19 +4,67 @@
 
 /**
  * @file
- * Which worker owns a packet's flow, where no device has spread the packets.
+ * Which worker owns a packet.
+ *
+ * A flow's owner is the worker whose queue the device puts its packets in, or where no device
+ * spreads them, the one that the workers agree on. Fragments and ICMP errors come by other
+ * queues than their flow's, and are handed to its owner, each at most once:
+ *
+ * - an ICMP error, and a datagram's first fragment, to the owner of the flow;
+ * - later fragments, which show no flow, to their datagram's home, a worker that follows from
+ *   addresses and identification. The owner of the flow tells the home where the first went.
  */
 
-#include <rte_mbuf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ethdev.h>
+
+#include "lb_packet.h"
+
+/** Longest key and table of a device's receive side scaling that are made use of. */
+#define DP_RSS_KEY_BYTES_MAX 64u
+#define DP_RSS_QUEUES_MAX    RTE_ETH_RSS_RETA_SIZE_512
+
+/** How a device spreads packets: Toeplitz' hash over addresses and ports, and a table. */
+struct dp_rss {
+	uint16_t n_queues; /**< entries of queue_of in use, a power of two; 0: it does not */
+	uint8_t key[DP_RSS_KEY_BYTES_MAX];
+	uint8_t queue_of[DP_RSS_QUEUES_MAX];
+};
 
 /**
- * The worker of a packet's flow: of the flow that an ICMP error quotes; of its addresses where
- * the packet shows no more.
+ * A flow's owner where a device spreads packets: computed as the device computes it.
+ *
+ * @param packet  Parsed. Of TCP and UDP its key's ports count, of others its addresses alone.
+ */
+unsigned int dp_handoff_rss(const struct dp_rss *rss, const struct lb_packet *packet);
+
+/** Whether a packet shows no flow, and its datagram's home has to say where it goes. */
+static inline bool
+dp_handoff_is_later(const struct lb_packet *packet)
+{
+	return packet->kind == LB_PACKET_LATER_FRAGMENT;
+}
+
+/** Whether a device may have put it in another queue than its flow's. */
+static inline bool
+dp_handoff_is_astray(const struct lb_packet *packet)
+{
+	return packet->kind == LB_PACKET_ICMP_ERROR ||
+	       (packet->flags & LB_PACKET_FRAGMENT) != 0;
+}
+
+/** The home of a fragment's datagram. @return 0..n_workers-1 */
+unsigned int dp_handoff_home(const struct lb_packet *packet, unsigned int n_workers);
+
+/**
+ * A packet's owner where the workers spread packets themselves: of a later fragment its home,
+ * of an ICMP error that of the flow it quotes.
  *
  * @param n_workers  1 or more.
  * @return 0..n_workers-1, the same for all packets of a flow.
  */
-unsigned int dp_handoff_owner(const struct rte_mbuf *m, uint32_t wire_bytes,
-	unsigned int n_workers);
+unsigned int dp_handoff_owner(const struct lb_packet *packet, unsigned int n_workers);
 
 #endif

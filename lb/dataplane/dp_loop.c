@@ -59,11 +59,15 @@ flush(struct loop *loop, const struct dp_port *port, struct outbox *out)
 		return;
 	n_sent = send_frames(&port->nic, loop->worker->index, out->pkts, out->n);
 	for (uint16_t i = 0; i < n_sent; i++)
-		dp_worker_sent(loop->worker, &out->decisions[i]);
+		if (likely(out->decisions[i].verdict != DP_PIECE))
+			dp_worker_sent(loop->worker, &out->decisions[i]);
 	if (unlikely(n_sent < out->n)) {
 		const enum lb_verdict why = why_not_sent(&port->nic, LB_DROP_PORT_DOWN);
 
-		dp_count(&loop->worker->verdict_pkts[why], out->n - n_sent);
+		/* A packet in pieces stands or falls with its first. */
+		for (uint16_t i = n_sent; i < out->n; i++)
+			dp_count(&loop->worker->verdict_pkts[why],
+				out->decisions[i].verdict != DP_PIECE);
 		rte_pktmbuf_free_bulk(&out->pkts[n_sent], out->n - n_sent);
 	}
 	out->n = 0;
@@ -106,6 +110,29 @@ give_to_kernel(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *
 	}
 }
 
+/* Where its decision says. */
+static void
+dispose(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
+{
+	if (likely(d->verdict == LB_FORWARD || d->verdict == DP_PIECE))
+		put_out(loop, m, d, d->port);
+	else if (d->verdict == LB_REPLY) /* back by the port it came by */
+		put_out(loop, m, d, loop->dp->port_of[m->port]);
+	else if (d->verdict == LB_TO_KERNEL)
+		give_to_kernel(loop, m, d);
+	else if (d->verdict != DP_AWAY)
+		rte_pktmbuf_free(m);
+}
+
+static void
+dispose_chain(struct loop *loop, struct dp_chain *chain)
+{
+	struct rte_mbuf *m;
+
+	while ((m = dp_chain_take(chain)) != NULL)
+		dispose(loop, m, &dp_beside(m)->decision);
+}
+
 static void
 run_burst(struct loop *loop)
 {
@@ -116,17 +143,14 @@ run_burst(struct loop *loop)
 	dp_worker_burst(loop->worker, burst);
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
+		struct dp_chain more = {NULL, NULL};
 
-		if (likely(d->verdict == LB_FORWARD))
-			put_out(loop, burst->pkts[i], d, d->port);
-		else if (d->verdict == LB_REPLY) /* back by the port it came by */
-			put_out(loop, burst->pkts[i], d,
-				loop->dp->port_of[burst->pkts[i]->port]);
-		else if (d->verdict == LB_TO_KERNEL)
-			give_to_kernel(loop, burst->pkts[i], d);
-		else
-			rte_pktmbuf_free(burst->pkts[i]);
+		if (unlikely(d->has_more))
+			more.first = dp_beside(burst->pkts[i])->next;
+		dispose(loop, burst->pkts[i], d);
+		dispose_chain(loop, &more);
 	}
+	dispose_chain(loop, &burst->settled);
 	burst->n = 0;
 }
 
@@ -146,12 +170,14 @@ take(struct loop *loop, struct rte_mbuf *m)
 static void
 spread(struct loop *loop, struct rte_mbuf *m)
 {
-	struct dp *dp = loop->dp;
-	const unsigned int owner = dp_handoff_owner(m, m->pkt_len, dp->n_workers);
+	struct lb_packet packet;
+	unsigned int owner = 0;
 
+	if (dp_mbuf_parse(m, m->pkt_len, &packet) == LB_FORWARD)
+		owner = dp_handoff_owner(&packet, loop->dp->n_workers);
 	if (owner == loop->worker->index) {
 		take(loop, m);
-	} else if (unlikely(rte_ring_enqueue(dp->lcores[owner].inbox, m) != 0)) {
+	} else if (unlikely(rte_ring_enqueue(loop->worker->mail[owner].packets, m) != 0)) {
 		dp_count(&loop->worker->verdict_pkts[LB_DROP_HANDOFF_FULL], 1);
 		rte_pktmbuf_free(m);
 	}
@@ -202,6 +228,8 @@ poll_port(struct loop *loop, const struct dp_port *port)
 	n = rte_eth_rx_burst(port->nic.id, (uint16_t)worker, pkts, DP_BURST_MAX);
 	if (port->hears_others)
 		n = filter(port, pkts, n);
+	loop->burst.is_placed = port->nic.rss.n_queues == 0 || !port->nic.spreads;
+	loop->burst.rss = &port->nic.rss;
 	if (port->nic.spreads)
 		for (uint16_t i = 0; i < n; i++)
 			take(loop, pkts[i]);
@@ -218,9 +246,11 @@ poll_inbox(struct loop *loop)
 	struct rte_mbuf *pkts[DP_BURST_MAX];
 	unsigned int n;
 
-	if (loop->lcore->inbox == NULL)
+	if (loop->worker->mail == NULL)
 		return 0;
-	n = rte_ring_dequeue_burst(loop->lcore->inbox, (void **)pkts, DP_BURST_MAX, NULL);
+	n = rte_ring_dequeue_burst(loop->worker->mail[loop->worker->index].packets,
+		(void **)pkts, DP_BURST_MAX, NULL);
+	loop->burst.is_placed = true;
 	for (unsigned int i = 0; i < n; i++)
 		take(loop, pkts[i]);
 	run_burst(loop);
@@ -279,6 +309,8 @@ turn(struct loop *loop)
 	struct dp *dp = loop->dp;
 	unsigned int n = poll_inbox(loop);
 
+	dp_worker_hear(loop->worker, &loop->burst, loop->now_ns);
+	dispose_chain(loop, &loop->burst.settled);
 	for (size_t i = 0; i < dp->n_ports; i++) {
 		n += poll_port(loop, &dp->ports[i]);
 		n += poll_twin(loop, &dp->ports[i]);

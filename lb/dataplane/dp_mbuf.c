@@ -5,6 +5,13 @@
 
 #include "lb_csum.h"
 
+enum {
+	MACS_BYTES = 12,
+	ETHER_BYTES = 14,
+	TAG_BYTES = 4,
+	PRIORITY_MASK = 0xf0, /* and DEI, of a tag's third byte */
+};
+
 enum lb_verdict
 dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes, struct lb_packet *out)
 {
@@ -18,13 +25,14 @@ dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes, struct lb_packet *o
 	return verdict;
 }
 
-/* Leave the first n_bytes, 1 at least, of a packet that has as many. */
-static void
-cut_packet(struct rte_mbuf *m, uint32_t n_bytes)
+void
+dp_mbuf_cut(struct rte_mbuf *m, uint32_t n_bytes)
 {
 	struct rte_mbuf *segment = m;
 	uint32_t left = n_bytes;
 
+	if (m->pkt_len <= n_bytes)
+		return;
 	m->pkt_len = n_bytes;
 	m->nb_segs = 1;
 	while (segment->data_len < left) {
@@ -64,6 +72,35 @@ write_macs(uint8_t *frame, const struct lb_mac *dst)
 	memcpy(frame, dst->bytes, sizeof(dst->bytes));
 }
 
+/*
+ * The tags that a port wants, of a frame that has n_tags: none, or the one of its VLAN.
+ * Priority and drop eligibility are those of the outermost tag that came (802.1Q,
+ * section 6.9.3).
+ */
+static bool
+set_vlan(struct rte_mbuf *m, unsigned int n_tags, uint16_t vlan)
+{
+	const unsigned int n_wanted = vlan == DP_VLAN_NONE ? 0 : 1;
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	const uint8_t priority = n_tags > 0 ? frame[MACS_BYTES + 2] & PRIORITY_MASK : 0;
+	uint8_t *to = frame;
+
+	if (n_tags > n_wanted)
+		to = (uint8_t *)rte_pktmbuf_adj(m, (uint16_t)((n_tags - n_wanted) * TAG_BYTES));
+	else if (n_tags < n_wanted)
+		to = (uint8_t *)rte_pktmbuf_prepend(m, TAG_BYTES);
+	if (to == NULL)
+		return false;
+	memmove(to, frame, MACS_BYTES);
+	if (n_wanted > 0) {
+		to[MACS_BYTES] = 0x81;
+		to[MACS_BYTES + 1] = 0x00;
+		to[MACS_BYTES + 2] = (uint8_t)(priority | vlan >> 8);
+		to[MACS_BYTES + 3] = (uint8_t)vlan;
+	}
+	return true;
+}
+
 enum lb_verdict
 dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 	const struct dp_backend *backend, uint32_t entropy)
@@ -86,7 +123,7 @@ dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 		return LB_DROP_NO_MEMORY;
 
 	if (m->pkt_len > encap->n_bytes + ip_offset + packet->ip_bytes)
-		cut_packet(m, encap->n_bytes + ip_offset + packet->ip_bytes);
+		dp_mbuf_cut(m, encap->n_bytes + ip_offset + packet->ip_bytes);
 	if (encap->n_bytes > 0) {
 		inner.inner_bytes = (uint16_t)packet->ip_bytes; /* at most the MTU */
 		if (lb_encap_needs_sum(encap))
@@ -97,16 +134,26 @@ dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 		frame[ip_offset - 1] = encap->is_v6 ? 0xdd : 0x00;
 	}
 	write_macs(frame, &backend->next_hop);
+	if (unlikely(backend->vlan != DP_VLAN_KEEP))
+		return set_vlan(m, packet->n_tags, backend->vlan) ? LB_FORWARD
+								  : LB_DROP_NO_MEMORY;
 	return LB_FORWARD;
+}
+
+uint16_t
+dp_mbuf_ip_offset(const struct lb_packet *packet, const struct dp_backend *backend)
+{
+	if (backend->vlan == DP_VLAN_KEEP)
+		return packet->ip_offset;
+	return backend->vlan == DP_VLAN_NONE ? ETHER_BYTES : ETHER_BYTES + TAG_BYTES;
 }
 
 bool
 dp_mbuf_answer(struct rte_mbuf *m, const struct lb_neighbor_ask *ask, const struct lb_mac *own)
 {
-	if (m->pkt_len > ask->answer_bytes)
-		cut_packet(m, ask->answer_bytes);
-	else if (m->pkt_len < ask->answer_bytes &&
-		 rte_pktmbuf_append(m, (uint16_t)(ask->answer_bytes - m->pkt_len)) == NULL)
+	dp_mbuf_cut(m, ask->answer_bytes);
+	if (m->pkt_len < ask->answer_bytes &&
+		rte_pktmbuf_append(m, (uint16_t)(ask->answer_bytes - m->pkt_len)) == NULL)
 		return false;
 	lb_neighbor_answer(ask, own, rte_pktmbuf_mtod(m, uint8_t *));
 	return true;

@@ -13,6 +13,55 @@
 #include "lb_neighbor.h"
 #include "lb_packet.h"
 
+/**
+ * What lies beside each packet, in its mbuf's private area. The packet path writes it only for
+ * fragments and for what is cut into pieces, so that others do not pay for its cache line.
+ */
+struct dp_beside {
+	struct rte_mbuf *next; /**< leaves right after this one, where its decision has_more */
+	struct dp_decision decision; /**< of one that is another's next, or has waited */
+	uint64_t now_ns;             /**< when it came; of one that has waited */
+	uint64_t number;             /**< a batch's */
+	uint64_t cookie;
+};
+
+#define DP_BESIDE_BYTES RTE_ALIGN_CEIL(sizeof(struct dp_beside), RTE_MBUF_PRIV_ALIGN)
+
+/** All packets of the data plane are of pools that have room for it. */
+static inline struct dp_beside *
+dp_beside(struct rte_mbuf *m)
+{
+	return (struct dp_beside *)rte_mbuf_to_priv(m);
+}
+
+/** Packets one after the other, by what lies beside them. */
+struct dp_chain {
+	struct rte_mbuf *first; /**< NULL: none */
+	struct rte_mbuf *last;
+};
+
+static inline void
+dp_chain_append(struct dp_chain *chain, struct rte_mbuf *m)
+{
+	dp_beside(m)->next = NULL;
+	if (chain->first == NULL)
+		chain->first = m;
+	else
+		dp_beside(chain->last)->next = m;
+	chain->last = m;
+}
+
+/** Take the first one off, or NULL. */
+static inline struct rte_mbuf *
+dp_chain_take(struct dp_chain *chain)
+{
+	struct rte_mbuf *m = chain->first;
+
+	if (m != NULL)
+		chain->first = dp_beside(m)->next;
+	return m;
+}
+
 /** Headers that are read lie in a packet's first segment; so lb_packet_parse() on that. */
 enum lb_verdict dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes,
 	struct lb_packet *out);
@@ -21,7 +70,8 @@ enum lb_verdict dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes,
  * Make a packet into the frame that goes to a backend: outer headers, MAC addresses, and the
  * padding cut off.
  *
- * The source MAC is the old destination: the port that received it. VLAN tags are kept.
+ * The source MAC is the old destination: the port that received it. VLAN tags are as the
+ * backend's vlan says.
  *
  * @retval LB_FORWARD           Ready to be sent.
  * @retval LB_DROP_NO_NEXT_HOP  Nobody to send it to; untouched.
@@ -30,6 +80,12 @@ enum lb_verdict dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes,
  */
 enum lb_verdict dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 	const struct dp_backend *backend, uint32_t entropy);
+
+/** Where the outer IP header begins in a frame that dp_mbuf_encap() made. */
+uint16_t dp_mbuf_ip_offset(const struct lb_packet *packet, const struct dp_backend *backend);
+
+/** Leave the first n_bytes, 1 at least, of a packet; all of it where it has no more. */
+void dp_mbuf_cut(struct rte_mbuf *m, uint32_t n_bytes);
 
 /**
  * Make a packet that asks for an address into the answer.

@@ -2,21 +2,104 @@
 #include "dp_plane.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include <rte_errno.h>
 
 #include "dp_memory.h"
 
 /* Between two looks at whether all workers have let go of a snapshot. */
 #define GRACE_NAP_NS 10000
 
+/* Pieces of packets on their way, all workers'. */
+#define PIECES 2048u
+/* Notes that a worker may have to read; a lost one costs a datagram. */
+#define NOTES 1024u
+/* Room for Ethernet and two tags before an IP packet of the MTU, and to spare. */
+#define FRAME_OVER_MTU 32u
+/* Buffers that a core keeps at hand. */
+#define SPARE_CACHE 64u
+
+static uint32_t
+or_default(uint32_t wanted, uint32_t otherwise)
+{
+	return wanted != 0 ? wanted : otherwise;
+}
+
+static struct dp_conf
+fill_in(const struct dp_conf *conf)
+{
+	struct dp_conf full = *conf;
+
+	full.mtu_max = (uint16_t)or_default(conf->mtu_max, DP_MTU_DEFAULT);
+	full.n_datagrams = or_default(conf->n_datagrams, DP_DATAGRAMS_DEFAULT);
+	full.n_waiting = or_default(conf->n_waiting, DP_WAITING_DEFAULT);
+	full.n_handoff = or_default(conf->n_handoff, DP_HANDOFF_DEFAULT);
+	full.replies_per_s = or_default(conf->replies_per_s, DP_REPLIES_DEFAULT);
+	full.replies_per_s_source =
+		or_default(conf->replies_per_s_source, DP_REPLIES_SOURCE_DEFAULT);
+	return full;
+}
+
+/* Names are the whole process': a plane's address is nobody else's. */
+static int
+create_spare(struct dp *dp, const struct dp_conf *conf)
+{
+	const uint32_t n = PIECES + conf->n_workers * 2 * SPARE_CACHE;
+	const uint32_t room = RTE_MAX(conf->mtu_max + FRAME_OVER_MTU, 2048u);
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	(void)snprintf(name, sizeof(name), "spare_%p", (const void *)dp);
+	dp->spare = rte_pktmbuf_pool_create(name, n, SPARE_CACHE, DP_BESIDE_BYTES,
+		(uint16_t)(RTE_PKTMBUF_HEADROOM + room), SOCKET_ID_ANY);
+	return dp->spare == NULL ? -rte_errno : 0;
+}
+
+static void
+destroy_mail(struct dp *dp)
+{
+	for (unsigned int i = 0; i < DP_WORKERS_MAX; i++) {
+		rte_ring_free(dp->mail[i].packets);
+		rte_ring_free(dp->mail[i].notes);
+	}
+}
+
+/* All of it before any worker: each may write to every other. */
+static int
+create_mail(struct dp *dp, const struct dp_conf *conf)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	for (unsigned int i = 0; conf->n_workers > 1 && i < conf->n_workers; i++) {
+		struct dp_mail *mail = &dp->mail[i];
+
+		(void)snprintf(name, sizeof(name), "p%u_%p", i, (const void *)dp);
+		mail->packets = rte_ring_create(name, conf->n_handoff, SOCKET_ID_ANY,
+			RING_F_SC_DEQ | RING_F_EXACT_SZ);
+		(void)snprintf(name, sizeof(name), "n%u_%p", i, (const void *)dp);
+		mail->notes = rte_ring_create_elem(name, sizeof(struct dp_note), NOTES,
+			SOCKET_ID_ANY, RING_F_SC_DEQ);
+		if (mail->packets == NULL || mail->notes == NULL)
+			return -rte_errno;
+	}
+	return 0;
+}
+
 static int
 create_workers(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
 {
+	const struct dp_shared shared = {
+		.qsbr = dp->qsbr,
+		.current = &dp->current,
+		.spare = dp->spare,
+		.mail = conf->n_workers > 1 ? dp->mail : NULL,
+	};
+
 	for (unsigned int i = 0; i < conf->n_workers; i++) {
-		const int ret = dp_worker_create(conf, now_ns, i, dp->qsbr, &dp->current,
-			&dp->workers[i]);
+		const int ret = dp_worker_create(conf, &shared, now_ns, i, &dp->workers[i]);
 
 		if (ret != 0)
 			return ret;
@@ -31,48 +114,55 @@ qsbr_bytes(unsigned int n_workers)
 	return rte_rcu_qsbr_get_memsize(n_workers);
 }
 
-int
-dp_create(const struct dp_conf *conf, uint64_t now_ns, struct dp **out)
+/* What is made is dp's, also on error. */
+static int
+fill_plane(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
 {
 	const struct dp_snapshot_conf nothing = {.has_kernel = true};
 	struct dp_snapshot *empty;
+	int ret = dp_snapshot_create(&nothing, &empty);
+
+	if (ret != 0)
+		return ret;
+	atomic_store_explicit(&dp->current, empty, memory_order_release);
+	ret = create_spare(dp, conf);
+	if (ret == 0)
+		ret = create_mail(dp, conf);
+	if (ret == 0)
+		ret = create_workers(dp, conf, now_ns);
+	return ret;
+}
+
+int
+dp_create(const struct dp_conf *conf, uint64_t now_ns, struct dp **out)
+{
+	struct dp_conf full;
 	struct dp *dp;
-	int ret = -ENOMEM;
+	int ret;
 
 	if (conf->n_workers == 0 || conf->n_workers > DP_WORKERS_MAX)
 		return -EINVAL;
-
+	full = fill_in(conf);
 	dp = calloc(1, sizeof(*dp));
 	if (dp == NULL)
 		return -ENOMEM;
-
-	dp->qsbr = dp_memory_zalloc(qsbr_bytes(conf->n_workers));
-	if (dp->qsbr == NULL)
-		goto free_dp;
+	dp->n_waiting = full.n_workers * full.n_waiting;
+	dp->waiting_bytes = full.n_workers * dp_fragments_waiting_bytes(&full);
+	dp->qsbr_bytes = qsbr_bytes(full.n_workers);
+	dp->qsbr = dp_memory_zalloc(dp->qsbr_bytes);
+	if (dp->qsbr == NULL) {
+		free(dp);
+		return -ENOMEM;
+	}
 	/* Fails only for no memory or no threads, both looked at above. */
-	(void)rte_rcu_qsbr_init(dp->qsbr, conf->n_workers);
-
-	ret = dp_snapshot_create(&nothing, &empty);
-	if (ret != 0)
-		goto free_qsbr;
-	atomic_store_explicit(&dp->current, empty, memory_order_release);
-
-	ret = create_workers(dp, conf, now_ns);
-	if (ret != 0)
-		goto free_workers;
-
+	(void)rte_rcu_qsbr_init(dp->qsbr, full.n_workers);
+	ret = fill_plane(dp, &full, now_ns);
+	if (ret != 0) {
+		dp_destroy(dp);
+		return ret;
+	}
 	*out = dp;
 	return 0;
-
-free_workers:
-	for (unsigned int i = 0; i < dp->n_workers; i++)
-		dp_worker_destroy(dp->workers[i]);
-	dp_snapshot_destroy(empty);
-free_qsbr:
-	dp_memory_free(dp->qsbr, qsbr_bytes(conf->n_workers));
-free_dp:
-	free(dp);
-	return ret;
 }
 
 void
@@ -82,8 +172,10 @@ dp_destroy(struct dp *dp)
 		return;
 	for (unsigned int i = 0; i < dp->n_workers; i++)
 		dp_worker_destroy(dp->workers[i]);
+	destroy_mail(dp);
+	rte_mempool_free(dp->spare);
 	dp_snapshot_destroy(atomic_load_explicit(&dp->current, memory_order_relaxed));
-	dp_memory_free(dp->qsbr, qsbr_bytes(dp->n_workers));
+	dp_memory_free(dp->qsbr, dp->qsbr_bytes);
 	free(dp);
 }
 

@@ -15,16 +15,21 @@ struct dp_lcore {
 	struct dp *dp;
 	struct dp_worker *worker;
 	unsigned int lcore_id;
-	struct rte_ring *inbox; /**< packets of its flows that another worker received */
-	bool is_adaptive;       /**< sleeps a little when there is nothing to do */
-	_Atomic bool is_over;   /**< written by control, read by the lcore */
+	bool is_adaptive;     /**< sleeps a little when there is nothing to do */
+	_Atomic bool is_over; /**< written by control, read by the lcore */
 };
 
 struct dp {
 	dp_snapshot_ref current;
 	struct rte_rcu_qsbr *qsbr;
+	size_t qsbr_bytes;
 	struct dp_worker *workers[DP_WORKERS_MAX];
 	unsigned int n_workers;
+	struct rte_mempool *spare; /**< for pieces of what is cut */
+	uint32_t n_waiting; /**< fragments that may wait, with all workers; their buffers' bytes
+			     */
+	uint64_t waiting_bytes;
+	struct dp_mail mail[DP_WORKERS_MAX]; /**< by worker; without rings where it is alone */
 
 	/* Of a plane with ports; constant while it runs. */
 	struct dp_port ports[DP_PORTS_MAX];

@@ -15,17 +15,14 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 
+#include "dp_port_rss.h"
 #include "dp_port_why.h"
 
-#define DESCRIPTORS  1024u
 #define TX_RING_SIZE 1024u
-/** What a worker may hold outside of queues: bursts, buffers, its inbox. */
-#define WORKER_MBUFS 4096u
-/** Room for Ethernet, two tags and the FCS around an IP packet of the MTU. */
-#define FRAME_OVER_MTU 32u
-/** What the kernel keeps free before a frame in the buffers of an XDP socket. */
-#define XDP_HEADROOM 256u
+/** Buffers that each lcore keeps at hand. */
+#define POOL_CACHE 256u
 /** net_tap has as many. */
 #define TWIN_QUEUES_MAX 16u
 
@@ -61,22 +58,20 @@ configure(struct dp_nic *nic, const struct rte_eth_dev_info *info,
 		nic->n_rx = nic->n_tx = (uint16_t)RTE_MIN(nic->n_rx, nic->n_tx);
 	nic->spreads = place->n_workers == 1 || (nic->n_rx == place->n_workers && rss != 0);
 
-	if (nic->n_rx > 1 && rss != 0) {
-		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-		conf.rx_adv_conf.rss_conf.rss_hf = rss;
-	}
+	if (nic->n_rx > 1 && rss != 0)
+		dp_port_ask_rss(nic, info, rss, &conf);
 	conf.rxmode.mtu = nic->mtu;
-	conf.txmode.offloads = dp_port_tx_offloads(info, place->n_ports);
 	return rte_eth_dev_configure(nic->id, nic->n_rx, nic->n_tx, &conf);
 }
 
 static int
-set_up_queues(const struct dp_nic *nic, struct rte_mempool *pool)
+set_up_queues(const struct dp_nic *nic, struct rte_mempool *pool,
+	const struct rte_eth_dev_info *info)
 {
 	const int node = rte_eth_dev_socket_id(nic->id);
 	const unsigned int socket = node < 0 ? (unsigned int)SOCKET_ID_ANY : (unsigned int)node;
-	uint16_t n_rx = DESCRIPTORS;
-	uint16_t n_tx = DESCRIPTORS;
+	uint16_t n_rx = dp_port_descriptors(info->driver_name);
+	uint16_t n_tx = n_rx;
 	int ret = rte_eth_dev_adjust_nb_rx_tx_desc(nic->id, &n_rx, &n_tx);
 
 	for (uint16_t q = 0; q < nic->n_rx && ret == 0; q++)
@@ -107,7 +102,7 @@ prepare_nic(struct dp_nic *nic, struct rte_mempool *pool, const struct rte_eth_d
 	int ret = configure(nic, info, place, is_twin);
 
 	if (ret == 0)
-		ret = set_up_queues(nic, pool);
+		ret = set_up_queues(nic, pool, info);
 	if (ret == 0)
 		ret = create_ring(nic, place->n_workers);
 	return ret;
@@ -133,18 +128,98 @@ give_up_nic(struct dp_nic *nic)
 	nic->tx_ring = NULL;
 }
 
-static int
-create_pool(const struct dp_port_conf *conf, unsigned int index, unsigned int n_workers,
-	struct rte_mempool **out)
+static void
+free_zone(struct rte_mempool_memhdr *chunk, void *opaque)
 {
-	const unsigned int n = n_workers * (2 * DESCRIPTORS + WORKER_MBUFS);
-	const uint32_t frame = RTE_MAX(conf->mtu + FRAME_OVER_MTU + XDP_HEADROOM, 2048u);
-	char name[RTE_MEMPOOL_NAMESIZE];
+	(void)opaque;
+	(void)rte_memzone_free(rte_memzone_lookup(chunk->mp->name));
+}
 
-	(void)snprintf(name, sizeof(name), "port_%u", index);
-	*out = rte_pktmbuf_pool_create(name, n, 256, 0,
-		(uint16_t)(RTE_PKTMBUF_HEADROOM + frame), SOCKET_ID_ANY);
-	return *out == NULL ? -rte_errno : 0;
+/* Each page may have an IOVA of its own. */
+static void
+init_mbuf(struct rte_mempool *pool, void *opaque, void *object, unsigned int index)
+{
+	rte_mempool_get_header(object)->iova = rte_mem_virt2iova(object);
+	rte_pktmbuf_init(pool, opaque, object, index);
+}
+
+/* From one zone, each object where the one before ends. */
+static int
+populate_dense(struct rte_mempool *pool, size_t object_bytes)
+{
+	const long page_bytes = sysconf(_SC_PAGESIZE);
+	const size_t n_bytes = pool->size * object_bytes;
+	const struct rte_memzone *zone = rte_memzone_reserve_aligned(pool->name, n_bytes,
+		SOCKET_ID_ANY, 0, (unsigned int)page_bytes);
+	int ret;
+
+	if (zone == NULL)
+		return -rte_errno;
+	ret = rte_mempool_populate_iova(pool, zone->addr, zone->iova, n_bytes, free_zone, NULL);
+	if (ret <= 0) {
+		(void)rte_memzone_free(zone);
+		return ret < 0 ? ret : -ENOMEM;
+	}
+	return (unsigned int)ret == pool->size ? 0 : -ENOMEM;
+}
+
+/*
+ * The driver of XDP sockets registers with the kernel, from the first object on, as many bytes
+ * as all objects have together. A buffer that is not within these, or not within one page, the
+ * kernel takes and never gives back. So there must be no gap between objects, and none may
+ * cross a page: they are aligned, and divide a page.
+ */
+static int
+create_xdp_pool(const char *name, unsigned int n, struct rte_mempool **out)
+{
+	struct rte_pktmbuf_pool_private private = {
+		.mbuf_data_room_size = DP_PORT_XDP_ROOM,
+		.mbuf_priv_size = DP_BESIDE_BYTES,
+	};
+	/* Spread over memory channels, they would be padded. */
+	struct rte_mempool *pool = rte_mempool_create_empty(name, n,
+		sizeof(struct rte_mbuf) + DP_BESIDE_BYTES + DP_PORT_XDP_ROOM, POOL_CACHE,
+		sizeof(private), SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
+	int ret;
+
+	if (pool == NULL)
+		return -rte_errno;
+	ret = rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL);
+	if (ret == 0) {
+		rte_pktmbuf_pool_init(pool, &private);
+		ret = populate_dense(pool, DP_PORT_XDP_OBJECT_BYTES);
+	}
+	if (ret != 0) {
+		rte_mempool_free(pool);
+		return ret;
+	}
+	(void)rte_mempool_obj_iter(pool, init_mbuf, NULL);
+	*out = pool;
+	return 0;
+}
+
+static int
+create_pool(const struct dp_port_conf *conf, const struct dp_port_place *place,
+	const struct rte_eth_dev_info *info, struct rte_mempool **out, FILE *messages)
+{
+	const unsigned int n = dp_port_n_buffers(info, place->n_workers) + place->n_waiting;
+	char name[RTE_MEMPOOL_NAMESIZE];
+	int ret;
+
+	(void)snprintf(name, sizeof(name), "port_%u", place->index);
+	if (dp_port_is_xdp(info->driver_name)) {
+		ret = create_xdp_pool(name, n, out);
+	} else {
+		*out = rte_pktmbuf_pool_create(name, n, POOL_CACHE, DP_BESIDE_BYTES,
+			dp_port_room(conf->mtu), SOCKET_ID_ANY);
+		ret = *out == NULL ? -rte_errno : 0;
+	}
+	if (ret != 0)
+		(void)fprintf(messages,
+			"port '%s': too little memory for packet buffers: %s; fewer workers "
+			"need less, or give more by --eal '-m MIB'\n",
+			conf->name, rte_strerror(-ret));
+	return ret;
 }
 
 /* A TAP device named after the port, with its MAC address, so that the kernel answers for it.
@@ -160,11 +235,14 @@ open_twin(struct dp_port *port, const struct dp_port_conf *conf,
 	char mac[LB_MAC_TEXT_BYTES];
 	int ret;
 
+	/* Cut, it would be another's: a name that the kernel has not is no proof then. */
+	if (strlen(conf->name) >= IF_NAMESIZE)
+		return -ENAMETOOLONG;
 	/* The driver would take over a TAP device that somebody else keeps. */
 	if (if_nametoindex(conf->name) != 0)
 		return -EEXIST;
 	(void)snprintf(device, sizeof(device), "net_tap_twin%u", place->index);
-	(void)snprintf(args, sizeof(args), "iface=%.15s,mac=%s", conf->name,
+	(void)snprintf(args, sizeof(args), "iface=%s,mac=%s", conf->name,
 		lb_mac_format(&port->mac, mac));
 	ret = rte_eal_hotplug_add("vdev", device, args);
 	if (ret != 0)
@@ -190,7 +268,7 @@ open_twin(struct dp_port *port, const struct dp_port_conf *conf,
 			"the kernel are dropped, too_big\n",
 			conf->name, twin->mtu);
 	port->has_twin = true;
-	(void)snprintf(port->kernel_if, sizeof(port->kernel_if), "%.15s", conf->name);
+	(void)snprintf(port->kernel_if, sizeof(port->kernel_if), "%s", conf->name);
 	return 0;
 }
 
@@ -297,11 +375,14 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf,
 	ret = check_device(conf, &info, place, messages);
 	if (ret != 0)
 		return ret;
+	ret = create_pool(conf, place, &info, &port->pool, messages);
+	if (ret != 0)
+		return ret;
 	memcpy(port->mac.bytes, mac.addr_bytes, sizeof(port->mac.bytes));
 	(void)snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
 	/* The kernel sees what net_af_packet sees, and the other way round. */
 	port->hears_itself = strcmp(port->driver, "net_af_packet") == 0;
-	port->hears_others = port->hears_itself || strcmp(port->driver, "net_af_xdp") == 0;
+	port->hears_others = port->hears_itself || dp_port_is_xdp(port->driver);
 	dp_port_find_argument(conf->device, "iface", port->device_if, sizeof(port->device_if));
 	memcpy(port->kernel_if, port->device_if, sizeof(port->kernel_if));
 	port->is_pci = dp_port_is_pci(conf->device);
@@ -317,6 +398,7 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf,
 	ret = rte_eth_dev_start(port->nic.id);
 	if (ret != 0)
 		goto give_up;
+	dp_port_settle_rss(&port->nic, &info);
 	say_what_is_special(port, conf, place, messages);
 	return 0;
 
@@ -341,16 +423,8 @@ dp_port_open(const struct dp_port_conf *conf, const struct dp_port_place *place,
 		dp_port_say_why_missing(conf, messages);
 		return -ENODEV;
 	}
-	ret = create_pool(conf, place->index, place->n_workers, &port.pool);
-	if (ret != 0) {
-		(void)fprintf(messages,
-			"port '%s': too little memory for packet buffers: %s; fewer workers "
-			"need less, or give more by --eal '-m MIB'\n",
-			conf->name, rte_strerror(-ret));
-		return ret;
-	}
 	ret = open_device(&port, conf, place, messages);
-	if (ret != 0) /* its queues may point to the pool */
+	if (ret != 0) /* its queues may point to its pool */
 		return ret;
 	if (conf->wants_twin && !port.hears_itself) {
 		ret = open_twin(&port, conf, place, messages);

@@ -13,6 +13,7 @@
 #include <rte_ring.h>
 
 #include "dp.h"
+#include "dp_handoff.h"
 #include "dp_port_fit.h"
 
 /** A device's queues, and how workers share them. */
@@ -21,6 +22,8 @@ struct dp_nic {
 	uint16_t n_rx; /**< queue q is polled by worker q */
 	uint16_t n_tx; /**< queue q is filled by worker q; the rest of them use the ring */
 	bool spreads;  /**< packets by flow, a queue for each worker; else the workers do it */
+	bool has_key;  /**< the device was given rss.key */
+	struct dp_rss rss; /**< how, where it spreads among several, and can be told */
 	/** Nothing that is sent would arrive: written by control, read by workers; relaxed, it
 	 *  carries nothing but itself. */
 	_Atomic bool is_down;
@@ -48,6 +51,7 @@ struct dp_port_place {
 	unsigned int index;
 	size_t n_ports;
 	unsigned int n_workers;
+	uint32_t n_waiting; /**< fragments that may wait, in the buffers they came in */
 };
 
 /**

@@ -8,11 +8,24 @@
  * largest MTU. */
 #define FRAME_OVERHEAD 18u
 
+/* What the kernel keeps free before a frame in the buffers of an XDP socket. */
+#define XDP_HEADROOM 256u
+/* Both headrooms, tags and FCS are in a buffer, too; its driver counts less. */
+#define XDP_MTU_MAX                                                                            \
+	(DP_PORT_XDP_ROOM - RTE_PKTMBUF_HEADROOM - XDP_HEADROOM - DP_PORT_FRAME_OVER_MTU)
+
+#define DESCRIPTORS 1024u
 /*
- * An XDP socket's buffer is a page, and has to hold DPDK's heads of an object and of a packet,
- * both headrooms, tags and FCS, in a number of cache lines that is odd. Its driver counts less.
+ * As many as the driver gives the kernel buffers to fill: then what finds no room has found no
+ * buffer, which the driver counts, and never a full ring, which it does not.
  */
-#define XDP_MTU_MAX 3424u
+#define XDP_DESCRIPTORS 2048u
+/* What a worker may hold outside of queues: bursts, buffers at hand, its inbox, its twin's. */
+#define WORKER_MBUFS 4096u
+
+/* NICs of some makes count a buffer's room in these. */
+#define ROOM_UNIT 1024u
+#define ROOM_MIN  2048u
 
 bool
 dp_port_is_pci(const char *device)
@@ -100,7 +113,39 @@ dp_port_mtu_max(const struct rte_eth_dev_info *info)
 
 	if (info->max_rx_pktlen >= overhead)
 		most = RTE_MIN(info->max_rx_pktlen - overhead, most);
-	return strcmp(info->driver_name, "net_af_xdp") == 0 ? RTE_MIN(most, XDP_MTU_MAX) : most;
+	return dp_port_is_xdp(info->driver_name) ? RTE_MIN(most, XDP_MTU_MAX) : most;
+}
+
+bool
+dp_port_is_xdp(const char *driver)
+{
+	return strcmp(driver, "net_af_xdp") == 0;
+}
+
+uint16_t
+dp_port_descriptors(const char *driver)
+{
+	return dp_port_is_xdp(driver) ? XDP_DESCRIPTORS : DESCRIPTORS;
+}
+
+unsigned int
+dp_port_n_buffers(const struct rte_eth_dev_info *info, unsigned int n_workers)
+{
+	const unsigned int n_queues = RTE_MIN(n_workers, info->max_rx_queues);
+
+	if (!dp_port_is_xdp(info->driver_name))
+		return n_workers * (2 * DESCRIPTORS + WORKER_MBUFS);
+	/* To receive, to send, and sent but not yet taken back from the kernel. */
+	return n_queues * 3 * XDP_DESCRIPTORS + n_workers * WORKER_MBUFS;
+}
+
+uint16_t
+dp_port_room(uint16_t mtu)
+{
+	const uint32_t frame =
+		RTE_ALIGN_CEIL((uint32_t)mtu + DP_PORT_FRAME_OVER_MTU, ROOM_UNIT);
+
+	return (uint16_t)(RTE_PKTMBUF_HEADROOM + RTE_MAX(frame, ROOM_MIN));
 }
 
 uint64_t
@@ -115,15 +160,8 @@ dp_port_rss(const struct rte_eth_dev_info *info)
 	return info->flow_type_rss_offloads & wanted;
 }
 
-uint64_t
-dp_port_tx_offloads(const struct rte_eth_dev_info *info, size_t n_ports)
-{
-	/* It may free buffers in bulk: all of a queue are of one pool, and nobody else's. */
-	return n_ports == 1 ? info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE : 0;
-}
-
 bool
 dp_port_has_fixed_queues(const char *driver)
 {
-	return strcmp(driver, "net_af_packet") == 0 || strcmp(driver, "net_af_xdp") == 0;
+	return strcmp(driver, "net_af_packet") == 0 || dp_port_is_xdp(driver);
 }

@@ -10,7 +10,17 @@
 
 #include <rte_ethdev.h>
 
-#include "dp.h"
+#include "dp_mbuf.h"
+
+/** Room for Ethernet, two tags and the FCS around an IP packet of the MTU, bytes. */
+#define DP_PORT_FRAME_OVER_MTU 32u
+
+/** A buffer of an XDP socket with all that DPDK keeps before it: the kernel's most, a page. */
+#define DP_PORT_XDP_OBJECT_BYTES 4096u
+/** A packet's part of it, headrooms included. */
+#define DP_PORT_XDP_ROOM                                                                       \
+	(DP_PORT_XDP_OBJECT_BYTES - RTE_CACHE_LINE_SIZE -                                      \
+		(unsigned int)sizeof(struct rte_mbuf) - (unsigned int)DP_BESIDE_BYTES)
 
 /** Whether a device is a PCI address rather than a vdev. */
 bool dp_port_is_pci(const char *device);
@@ -31,6 +41,18 @@ bool dp_port_wants_huge_pages(const char *extra);
 /** The largest MTU that the device takes, bytes. */
 uint32_t dp_port_mtu_max(const struct rte_eth_dev_info *info);
 
+/** Whether the driver is that of XDP sockets, whose buffers are laid out in their own way. */
+bool dp_port_is_xdp(const char *driver);
+
+/** Descriptors of each of its queues. */
+uint16_t dp_port_descriptors(const char *driver);
+
+/** Buffers that a port needs so that none of its queues, rings and workers waits for one. */
+unsigned int dp_port_n_buffers(const struct rte_eth_dev_info *info, unsigned int n_workers);
+
+/** Bytes of a packet buffer, headroom included, for frames of the MTU in one piece. */
+uint16_t dp_port_room(uint16_t mtu);
+
 /**
  * What the device's receive side scaling is to hash.
  *
@@ -38,14 +60,6 @@ uint32_t dp_port_mtu_max(const struct rte_eth_dev_info *info);
  *         than these it does not spread by flow.
  */
 uint64_t dp_port_rss(const struct rte_eth_dev_info *info);
-
-/**
- * What the device is to do for transmission.
- *
- * @param n_ports  Of the plane: with more than one, a queue sees buffers of several pools.
- * @return RTE_ETH_TX_OFFLOAD_*.
- */
-uint64_t dp_port_tx_offloads(const struct rte_eth_dev_info *info, size_t n_ports);
 
 /**
  * Whether the device's queues are there once it exists, used or not, so that packets would wait

@@ -10,7 +10,11 @@
 
 #include "dp_loop.h"
 
-#define INBOX_SIZE 2048u
+const char *const dp_missed_words[DP_N_MISSED] = {
+	[DP_MISSED_NO_ROOM] = "no_room",
+	[DP_MISSED_ERROR] = "error",
+	[DP_MISSED_NO_BUFFER] = "no_buffer",
+};
 
 uint64_t
 dp_now_ns(void)
@@ -40,7 +44,8 @@ dp_open_ports(struct dp *dp, const struct dp_port_conf ports[], size_t n_ports, 
 	for (size_t i = 0; i < n_ports; i++) {
 		const struct dp_port_place place = {.index = (unsigned int)i,
 			.n_ports = n_ports,
-			.n_workers = dp->n_workers};
+			.n_workers = dp->n_workers,
+			.n_waiting = dp->n_waiting};
 		const int ret = dp_port_open(&ports[i], &place, &dp->ports[i], messages);
 
 		if (ret != 0)
@@ -84,6 +89,18 @@ dp_port_read_link(const struct dp *dp, size_t port, struct dp_port_link *out)
 }
 
 void
+dp_port_read_missed(const struct dp *dp, size_t port, uint64_t packets[static DP_N_MISSED])
+{
+	struct rte_eth_stats stats;
+
+	if (rte_eth_stats_get(dp->ports[port].nic.id, &stats) != 0)
+		stats = (struct rte_eth_stats){0};
+	packets[DP_MISSED_NO_ROOM] = stats.imissed;
+	packets[DP_MISSED_ERROR] = stats.ierrors;
+	packets[DP_MISSED_NO_BUFFER] = stats.rx_nombuf;
+}
+
+void
 dp_port_set_down(struct dp *dp, size_t port, bool is_down, bool is_twin_down)
 {
 	atomic_store_explicit(&dp->ports[port].nic.is_down, is_down, memory_order_relaxed);
@@ -97,27 +114,12 @@ run_lcore(void *argument)
 	return dp_loop_run(argument);
 }
 
-static int
-create_inbox(struct dp_lcore *lcore, unsigned int index)
-{
-	char name[RTE_RING_NAMESIZE];
-
-	(void)snprintf(name, sizeof(name), "inbox_%u", index);
-	lcore->inbox = rte_ring_create(name, INBOX_SIZE, SOCKET_ID_ANY, RING_F_SC_DEQ);
-	return lcore->inbox == NULL ? -rte_errno : 0;
-}
-
 int
 dp_run(struct dp *dp, bool is_adaptive)
 {
 	unsigned int lcore_id = rte_get_next_lcore(-1, 1, 0);
 
-	/* All inboxes before any lcore: each may hand packets to every other. */
 	for (unsigned int i = 0; i < dp->n_workers; i++) {
-		const int ret = create_inbox(&dp->lcores[i], i);
-
-		if (ret != 0)
-			return ret;
 		dp->lcores[i].dp = dp;
 		dp->lcores[i].worker = dp->workers[i];
 		dp->lcores[i].is_adaptive = is_adaptive;
@@ -149,11 +151,9 @@ dp_stop(struct dp *dp)
 		struct rte_mbuf *m;
 
 		/* What was handed over and not taken belongs to the ports' pools. */
-		while (dp->lcores[i].inbox != NULL &&
-			rte_ring_dequeue(dp->lcores[i].inbox, (void **)&m) == 0)
+		while (dp->mail[i].packets != NULL &&
+			rte_ring_dequeue(dp->mail[i].packets, (void **)&m) == 0)
 			rte_pktmbuf_free(m);
-		rte_ring_free(dp->lcores[i].inbox);
-		dp->lcores[i].inbox = NULL;
 	}
 	while (dp->n_ports > 0)
 		dp_port_close(&dp->ports[--dp->n_ports]);
@@ -176,6 +176,7 @@ dp_read_worker(const struct dp *dp, unsigned int worker, struct dp_worker_figure
 	for (unsigned int i = 0; i < DP_TURN_BUCKETS; i++)
 		out->turns[i] = __atomic_load_n(&from->turns[i], __ATOMIC_RELAXED);
 	out->turns_ns = __atomic_load_n(&from->turns_ns, __ATOMIC_RELAXED);
+	out->lost_notes = __atomic_load_n(&from->lost_notes, __ATOMIC_RELAXED);
 }
 
 void

@@ -122,26 +122,140 @@ build_match(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 }
 
 static int
+compare_prefixes(const void *a, const void *b)
+{
+	const struct lb_service_match *x = a;
+	const struct lb_service_match *y = b;
+	const int by_addr = memcmp(&x->prefix.addr, &y->prefix.addr, sizeof(x->prefix.addr));
+
+	if (by_addr != 0)
+		return by_addr;
+	if (x->prefix.n_bits != y->prefix.n_bits)
+		return x->prefix.n_bits < y->prefix.n_bits ? -1 : 1;
+	return x->service < y->service ? -1 : x->service > y->service;
+}
+
+/* Of services that share a prefix the first has its echo requests. @return how many are left.
+ */
+static size_t
+list_echo(const struct dp_snapshot_conf *conf, struct lb_service_match *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < conf->n_services; i++)
+		out[i] = (struct lb_service_match){
+			.prefix = conf->services[i].match.prefix,
+			.service = (uint32_t)i,
+		};
+	qsort(out, conf->n_services, sizeof(*out), compare_prefixes);
+	for (size_t i = 0; i < conf->n_services; i++)
+		if (n == 0 || !lb_prefix_equal(&out[n - 1].prefix, &out[i].prefix))
+			out[n++] = out[i];
+	return n;
+}
+
+static int
+build_echo(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
+{
+	struct lb_service_match *matches = calloc(conf->n_services + 1, sizeof(*matches));
+	size_t n;
+	int ret = -ENOMEM;
+
+	if (matches == NULL)
+		return -ENOMEM;
+	n = list_echo(conf, matches);
+	snapshot->echo_bytes = lb_service_table_bytes(n);
+	snapshot->echo_mem = dp_memory_zalloc(snapshot->echo_bytes);
+	if (snapshot->echo_mem != NULL)
+		ret = lb_service_table_build(snapshot->echo_mem, matches, n, &snapshot->echo);
+	free(matches);
+	return ret;
+}
+
+static int
+build_quic(const struct dp_service_conf *from, struct dp_service *to)
+{
+	if (from->n_quic == 0)
+		return 0;
+	to->quic_bytes = lb_quic_table_bytes(from->n_quic_servers);
+	if (to->quic_bytes == 0)
+		return -EINVAL;
+	to->quic_mem = dp_memory_zalloc(to->quic_bytes);
+	if (to->quic_mem == NULL)
+		return -ENOMEM;
+	return lb_quic_table_build(to->quic_mem, from->quic, from->n_quic, from->quic_servers,
+		from->n_quic_servers, &to->quic);
+}
+
+static int
 copy_services(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
 	struct dp_service *services = calloc(conf->n_services + 1, sizeof(*services));
 
 	if (services == NULL)
 		return -ENOMEM;
+	snapshot->services_mem = services;
+	snapshot->services = services;
 	for (size_t i = 0; i < conf->n_services; i++) {
-		struct dp_table *table = conf->services[i].table;
+		const struct dp_service_conf *from = &conf->services[i];
+		struct dp_table *table = from->table;
+		int ret;
 
 		dp_table_hold(table);
+		snapshot->n_services++;
 		services[i].table = table;
 		services[i].picker = table->picker;
 		services[i].ids = table->ids;
-		services[i].affinity = (uint8_t)conf->services[i].affinity;
-		services[i].carry = conf->services[i].carry;
+		services[i].affinity = (uint8_t)from->affinity;
+		services[i].carry = from->carry;
+		services[i].echo = (uint8_t)from->echo;
+		services[i].fragment = (uint8_t)from->fragment;
+		services[i].mss_clamp = from->mss_clamp;
+		ret = build_quic(from, &services[i]);
+		if (ret != 0)
+			return ret;
 	}
-	snapshot->services_mem = services;
-	snapshot->services = services;
-	snapshot->n_services = conf->n_services;
 	return 0;
+}
+
+static int
+copy_own(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < conf->n_ports; i++)
+		n += conf->ports[i].n_networks;
+	snapshot->own_mem = calloc(n + 1, sizeof(*snapshot->own_mem));
+	if (snapshot->own_mem == NULL)
+		return -ENOMEM;
+	snapshot->own = snapshot->own_mem;
+	for (size_t i = 0; i < conf->n_ports; i++)
+		for (size_t k = 0; k < conf->ports[i].n_networks; k++)
+			snapshot->own_mem[snapshot->n_own++] = conf->ports[i].networks[k].addr;
+	return 0;
+}
+
+/* 0/8, 127/8, 224/4 and 240/4, with all-ones among it; ::, ::1 and ff00::/8. */
+static bool
+is_no_host(const struct lb_addr *source)
+{
+	static const uint8_t zero[LB_ADDR_BYTES - 1];
+	const uint8_t *p = source->bytes;
+
+	if (lb_addr_is_v4(source))
+		return p[12] == 0 || p[12] == 127 || p[12] >= 224;
+	return p[0] == 0xff || (memcmp(p, zero, sizeof(zero)) == 0 && p[15] <= 1);
+}
+
+bool
+dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source)
+{
+	if (is_no_host(source))
+		return true;
+	for (size_t i = 0; i < snapshot->n_own; i++)
+		if (lb_addr_equal(&snapshot->own[i], source))
+			return true;
+	return false;
 }
 
 static int
@@ -180,7 +294,8 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 		to->mtu = from->mtu;
 		to->is_live = from->is_live;
 		to->service = from->service;
-		to->port = from->port;
+		to->port = (uint8_t)from->port;
+		to->vlan = from->vlan;
 	}
 	ret = 0;
 
@@ -269,11 +384,15 @@ dp_snapshot_create(const struct dp_snapshot_conf *conf, struct dp_snapshot **out
 
 	ret = build_match(snapshot, conf);
 	if (ret == 0)
+		ret = build_echo(snapshot, conf);
+	if (ret == 0)
 		ret = build_backends(snapshot, conf);
 	if (ret == 0)
 		ret = copy_services(snapshot, conf);
 	if (ret == 0)
 		ret = copy_answering(snapshot, conf);
+	if (ret == 0)
+		ret = copy_own(snapshot, conf);
 	if (ret != 0) {
 		dp_snapshot_destroy(snapshot);
 		return ret;
@@ -288,9 +407,15 @@ dp_snapshot_destroy(struct dp_snapshot *snapshot)
 {
 	if (snapshot == NULL)
 		return;
-	for (size_t i = 0; i < snapshot->n_services; i++)
-		dp_table_release(snapshot->services_mem[i].table);
+	for (size_t i = 0; i < snapshot->n_services; i++) {
+		struct dp_service *service = &snapshot->services_mem[i];
+
+		dp_table_release(service->table);
+		dp_memory_free(service->quic_mem, service->quic_bytes);
+	}
 	free(snapshot->services_mem);
+	free(snapshot->own_mem);
+	dp_memory_free(snapshot->echo_mem, snapshot->echo_bytes);
 	free(snapshot->networks_mem);
 	free(snapshot->answering_mem);
 	dp_memory_free(snapshot->backends_mem, snapshot->n_ids * sizeof(struct dp_backend));

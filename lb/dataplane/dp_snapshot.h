@@ -23,11 +23,17 @@ struct dp_table {
 };
 
 struct dp_service {
-	const struct lb_picker *picker; /**< the table's */
-	const uint32_t *ids;            /**< the table's */
-	struct dp_table *table;         /**< held; not read by workers */
-	uint8_t affinity;               /**< enum lb_affinity */
-	uint8_t carry;                  /**< DP_CARRY_* */
+	const struct lb_picker *picker;   /**< the table's */
+	const uint32_t *ids;              /**< the table's */
+	struct dp_table *table;           /**< held; not read by workers */
+	uint8_t affinity;                 /**< enum lb_affinity */
+	uint8_t carry;                    /**< DP_CARRY_* */
+	uint8_t echo;                     /**< enum dp_echo */
+	uint8_t fragment;                 /**< enum dp_fragmenting */
+	uint16_t mss_clamp;               /**< 0: none; or DP_MSS_AUTO */
+	const struct lb_quic_table *quic; /**< server ids to backend ids; NULL: none */
+	void *quic_mem;
+	size_t quic_bytes;
 };
 
 /*
@@ -37,15 +43,17 @@ struct dp_service {
 struct dp_backend {
 	alignas(LB_CACHE_LINE) struct lb_mac next_hop;
 	uint16_t mtu;
-	uint16_t port; /**< it goes out by */
-	bool has_next_hop;
-	bool is_live;     /**< false too for an id that nobody has */
+	uint16_t vlan; /**< DP_VLAN_* or an id */
+	uint8_t port;  /**< it goes out by */
+	bool has_next_hop : 1;
+	bool is_live : 1; /**< false too for an id that nobody has */
 	uint32_t service; /**< place of its service */
 	struct lb_encap encap;
 };
 
 static_assert(offsetof(struct dp_backend, encap.bytes) + 28 <= LB_CACHE_LINE,
 	"IPv4 and UDP are on the first line");
+static_assert(DP_PORTS_MAX <= UINT8_MAX, "a port is a byte");
 static_assert(sizeof(struct dp_backend) == (size_t)2 * LB_CACHE_LINE, "a backend is two lines");
 
 /** A port that answers ARP and ND. */
@@ -58,6 +66,7 @@ struct dp_answering_port {
 
 struct dp_snapshot {
 	const struct lb_service_table *match;
+	const struct lb_service_table *echo; /**< whose echo a service address' is */
 	const struct dp_service *services;
 	const struct dp_backend *backends; /**< by id */
 	uint32_t n_ids;
@@ -65,15 +74,20 @@ struct dp_snapshot {
 	bool has_kernel;
 	size_t n_answering;
 	const struct dp_answering_port *answering;
+	size_t n_own;
+	const struct lb_addr *own; /**< the balancer's addresses */
 
 	/* The control thread's. */
 	void *match_mem;
 	size_t match_bytes;
+	void *echo_mem;
+	size_t echo_bytes;
 	struct dp_service *services_mem;
 	size_t n_services;
 	struct dp_backend *backends_mem;
 	struct dp_answering_port *answering_mem;
 	struct lb_prefix *networks_mem;
+	struct lb_addr *own_mem;
 };
 
 /** A backend by an id from a flow entry, which may be of an older snapshot; NULL if gone. */
@@ -91,6 +105,12 @@ dp_snapshot_live_backend(const struct dp_snapshot *snapshot, uint32_t id)
  */
 const struct dp_answering_port *dp_snapshot_find_answering(const struct dp_snapshot *snapshot,
 	uint16_t id);
+
+/**
+ * Whether no packet may come from an address: it is no single host's (RFC 1122, section
+ * 3.2.1.3; RFC 6890), or the balancer's own.
+ */
+bool dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source);
 
 /** Whether an address is a service's and on a network of the port. */
 bool dp_snapshot_answers_for(const struct dp_snapshot *snapshot,

@@ -14,7 +14,8 @@
 #include "dp_telemetry.h"
 
 /* MiB for packet buffers, in ordinary pages that the kernel gives as they are touched. */
-#define EAL_MEMORY_MIB "64"
+#define BATCH_MIB        64u
+#define BATCH_WORKER_MIB 24u
 
 #define ARGUMENTS_MAX   96
 #define ARGUMENTS_BYTES 32768u
@@ -204,7 +205,7 @@ check_conf(const struct dp_start_conf *conf, FILE *messages)
 static size_t
 count_memory(const struct dp_port_conf *port, unsigned int n_workers)
 {
-	return 32 * (1 + (size_t)n_workers * (1 + port->mtu / 2048));
+	return 48 * (1 + (size_t)n_workers * (1 + port->mtu / 2048));
 }
 
 static void
@@ -340,11 +341,11 @@ dp_start(const struct dp_start_conf *conf, FILE *messages)
 }
 
 int
-dp_start_unprivileged(const char *program)
+dp_start_unprivileged(const char *program, unsigned int n_workers)
 {
 	static char lcores[CPU_SETSIZE * 5];
 	static char name[64];
-	static char no_huge[] = "--no-huge", memory[] = "-m", memory_mib[] = EAL_MEMORY_MIB,
+	static char no_huge[] = "--no-huge", memory[] = "-m", memory_mib[16],
 		    no_shconf[] = "--no-shconf", no_pci[] = "--no-pci",
 		    no_telemetry[] = "--no-telemetry", lcores_option[] = "--lcores",
 		    level_option[] = "--log-level", level[] = "*:error";
@@ -356,6 +357,8 @@ dp_start_unprivileged(const char *program)
 	if (ret != 0)
 		return ret;
 	(void)snprintf(name, sizeof(name), "%s", program);
+	(void)snprintf(memory_mib, sizeof(memory_mib), "%u",
+		BATCH_MIB + BATCH_WORKER_MIB * n_workers);
 	if (rte_eal_init((int)LB_N_ELEMENTS(argv) - 1, argv) < 0)
 		return -rte_errno;
 	return 0;

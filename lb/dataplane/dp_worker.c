@@ -9,56 +9,102 @@
 
 #define BACKENDS_BYTES (LB_BACKEND_IDS_MAX * sizeof(struct dp_backend_counts))
 
-int
-dp_worker_create(const struct dp_conf *conf, uint64_t now_ns, unsigned int index,
-	struct rte_rcu_qsbr *qsbr, const dp_snapshot_ref *current, struct dp_worker **out)
+/* Sources are told apart by as many buckets; more of them share. */
+#define REPLY_BUCKETS 4096u
+
+static int
+create_flows(struct dp_worker *worker, const struct dp_conf *conf, uint64_t now_ns)
 {
-	const size_t flows_bytes = lb_flow_table_bytes(conf->flows.n_entries);
-	struct dp_worker *worker;
-	int ret;
-
-	if (flows_bytes == 0)
+	worker->flows_bytes = lb_flow_table_bytes(conf->flows.n_entries);
+	if (worker->flows_bytes == 0)
 		return -EINVAL;
-
-	worker = dp_memory_zalloc(sizeof(*worker));
-	if (worker == NULL)
+	worker->flows_mem = dp_memory_zalloc(worker->flows_bytes);
+	if (worker->flows_mem == NULL)
 		return -ENOMEM;
+	return lb_flow_table_init(worker->flows_mem, &conf->flows, now_ns, &worker->flows);
+}
 
-	worker->flows_bytes = flows_bytes;
-	worker->flows_mem = dp_memory_zalloc(flows_bytes);
-	if (worker->flows_mem == NULL) {
-		ret = -ENOMEM;
-		goto free_worker;
-	}
-	ret = lb_flow_table_init(worker->flows_mem, &conf->flows, now_ns, &worker->flows);
+/* A second's worth at once. */
+static struct lb_rate_limit
+limit(uint32_t per_s)
+{
+	return (struct lb_rate_limit){
+		.per_s = per_s,
+		.burst = per_s < LB_RATE_BURST_MAX ? per_s : LB_RATE_BURST_MAX,
+	};
+}
+
+static int
+create_replies(struct dp_worker *worker, const struct dp_conf *conf, uint64_t now_ns)
+{
+	const struct lb_rate_conf rate = {
+		.n_buckets = REPLY_BUCKETS,
+		.source = limit(conf->replies_per_s_source),
+		.total = limit(conf->replies_per_s),
+		.secret = conf->flows.secret[0],
+	};
+
+	worker->replies_bytes = lb_rate_bytes(&rate);
+	worker->replies_mem = dp_memory_zalloc(worker->replies_bytes);
+	if (worker->replies_mem == NULL)
+		return -ENOMEM;
+	return lb_rate_init(worker->replies_mem, &rate, now_ns, &worker->replies);
+}
+
+/* What is made is the worker's, also on error. */
+static int
+fill_worker(struct dp_worker *worker, const struct dp_conf *conf, uint64_t now_ns)
+{
+	int ret = create_flows(worker, conf, now_ns);
+
+	if (ret == 0)
+		ret = create_replies(worker, conf, now_ns);
+	if (ret == 0)
+		ret = dp_fragments_init(&worker->fragments, conf);
 	if (ret != 0)
-		goto free_flows;
-
+		return ret;
 	/* For all ids there can be: what no backend has is never touched, and takes no page. */
 	worker->backends = dp_memory_zalloc(BACKENDS_BYTES);
-	if (worker->backends == NULL) {
-		ret = -ENOMEM;
-		goto free_flows;
-	}
-	if (rte_rcu_qsbr_thread_register(qsbr, index) != 0) {
+	return worker->backends == NULL ? -ENOMEM : 0;
+}
+
+static void
+free_worker(struct dp_worker *worker)
+{
+	dp_memory_free(worker->backends, BACKENDS_BYTES);
+	dp_fragments_fini(&worker->fragments);
+	dp_memory_free(worker->replies_mem, worker->replies_bytes);
+	dp_memory_free(worker->flows_mem, worker->flows_bytes);
+	dp_memory_free(worker, sizeof(*worker));
+}
+
+int
+dp_worker_create(const struct dp_conf *conf, const struct dp_shared *shared, uint64_t now_ns,
+	unsigned int index, struct dp_worker **out)
+{
+	struct dp_worker *worker = dp_memory_zalloc(sizeof(*worker));
+	int ret;
+
+	if (worker == NULL)
+		return -ENOMEM;
+	ret = fill_worker(worker, conf, now_ns);
+	if (ret == 0 && rte_rcu_qsbr_thread_register(shared->qsbr, index) != 0)
 		ret = -ENOSPC;
-		goto free_backends;
+	if (ret != 0) {
+		free_worker(worker);
+		return ret;
 	}
-	worker->qsbr = qsbr;
+	worker->qsbr = shared->qsbr;
+	worker->current = shared->current;
+	worker->spare = shared->spare;
+	worker->mail = shared->mail;
+	worker->n_workers = conf->n_workers;
 	worker->index = index;
+	worker->next_id = index;
 	worker->flow_seed = conf->flow_seed;
-	worker->current = current;
 
 	*out = worker;
 	return 0;
-
-free_backends:
-	dp_memory_free(worker->backends, BACKENDS_BYTES);
-free_flows:
-	dp_memory_free(worker->flows_mem, flows_bytes);
-free_worker:
-	dp_memory_free(worker, sizeof(*worker));
-	return ret;
 }
 
 void
@@ -69,9 +115,7 @@ dp_worker_destroy(struct dp_worker *worker)
 	/* Fails only for an index out of range, which create() has refused. */
 	(void)rte_rcu_qsbr_thread_unregister(worker->qsbr, worker->index);
 	dp_ask_fini(&worker->ask);
-	dp_memory_free(worker->backends, BACKENDS_BYTES);
-	dp_memory_free(worker->flows_mem, worker->flows_bytes);
-	dp_memory_free(worker, sizeof(*worker));
+	free_worker(worker);
 }
 
 void
@@ -86,23 +130,51 @@ dp_worker_offline(struct dp_worker *worker)
 	rte_rcu_qsbr_thread_offline(worker->qsbr, worker->index);
 }
 
+/* Acquire: pairs with the exchange in dp_publish(), so that all of it is seen. */
+static const struct dp_snapshot *
+load_snapshot(const struct dp_worker *worker)
+{
+	return atomic_load_explicit(worker->current, memory_order_acquire);
+}
+
 void
 dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 {
-	/* Acquire: pairs with the exchange in dp_publish(), so that all of it is seen. */
-	const struct dp_snapshot *snapshot =
-		atomic_load_explicit(worker->current, memory_order_acquire);
-
-	dp_forward_burst(worker->flows, worker->flow_seed, snapshot, burst);
+	burst->settled.first = NULL;
+	dp_forward_burst(worker, load_snapshot(worker), burst);
 
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
 
-		if (unlikely(d->verdict > LB_TO_KERNEL))
+		if (unlikely(d->verdict > LB_TO_KERNEL && d->verdict < LB_N_VERDICTS))
 			dp_count(&worker->verdict_pkts[d->verdict], 1);
 		if (unlikely(d->is_new_flow))
 			dp_count(&worker->backends[d->backend].flows, 1);
 	}
+}
+
+void
+dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns)
+{
+	struct dp_note notes[DP_BURST_MAX];
+	unsigned int n;
+
+	burst->settled.first = NULL;
+	dp_fragments_expire(worker, now_ns, &burst->settled);
+	if (worker->mail == NULL)
+		return;
+	n = rte_ring_dequeue_burst_elem(worker->mail[worker->index].notes, notes,
+		sizeof(notes[0]), DP_BURST_MAX, NULL);
+	for (unsigned int i = 0; i < n; i++)
+		dp_forward_note(worker, load_snapshot(worker), &notes[i], now_ns,
+			&burst->settled);
+}
+
+void
+dp_worker_abandon(struct dp_worker *worker, struct dp_burst *burst)
+{
+	burst->settled.first = NULL;
+	dp_fragments_abandon(worker, &burst->settled);
 }
 
 void

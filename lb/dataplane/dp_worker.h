@@ -13,17 +13,28 @@
 
 #include <rte_mbuf.h>
 #include <rte_rcu_qsbr.h>
+#include <rte_ring.h>
 
 #include "dp.h"
 #include "dp_ask.h"
+#include "dp_fragment.h"
+#include "dp_mbuf.h"
 #include "dp_snapshot.h"
+#include "lb_rate.h"
 
 /** The snapshot in force: written by control alone, read by each worker once a burst. */
 typedef _Atomic(struct dp_snapshot *) dp_snapshot_ref;
 
+/** What workers hand to one another; each reads its own. NULL where there is but one. */
+struct dp_mail {
+	struct rte_ring *packets; /**< that are its to deal with */
+	struct rte_ring *notes;   /**< struct dp_note: of datagrams whose home it is */
+};
+
 /**
  * One burst. The mbufs are the caller's, before and after: the verdicts say what to do with
- * them. Those of LB_FORWARD are ready to be sent.
+ * them. Those of LB_FORWARD and LB_REPLY are ready to be sent; those of DP_AWAY are not the
+ * caller's any more.
  */
 struct dp_burst {
 	struct rte_mbuf *pkts[DP_BURST_MAX];
@@ -31,6 +42,11 @@ struct dp_burst {
 	uint32_t wire_bytes[DP_BURST_MAX]; /**< on the wire: pkt_len, but for a cut capture */
 	struct dp_decision decisions[DP_BURST_MAX]; /**< the result */
 	uint16_t n;                                 /**< 0..DP_BURST_MAX */
+	bool is_placed; /**< each packet is this worker's: none is handed on */
+	/** How the device that they came by spreads packets; NULL where is_placed. */
+	const struct dp_rss *rss;
+	/** Packets that waited and are decided, besides those that leave after one of pkts. */
+	struct dp_chain settled;
 };
 
 /*
@@ -46,6 +62,15 @@ struct dp_worker {
 	void *flows_mem;
 	size_t flows_bytes;
 
+	struct dp_fragments fragments; /**< of datagrams whose home it is */
+	struct lb_rate *replies;
+	void *replies_mem;
+	size_t replies_bytes;
+	struct rte_mempool *spare;  /**< the plane's: for what waits, and for pieces */
+	const struct dp_mail *mail; /**< the plane's: of all workers */
+	unsigned int n_workers;
+	uint32_t next_id; /**< of outer packets that are cut */
+
 	/** By backend id: written by this worker alone, read by anyone. */
 	struct dp_backend_counts *backends;
 
@@ -59,8 +84,8 @@ struct dp_worker {
 	struct dp_ask ask;
 };
 
-static_assert(offsetof(struct dp_worker, verdict_pkts) == LB_CACHE_LINE,
-	"read-only fields fit one line, apart from the counters");
+static_assert(offsetof(struct dp_worker, verdict_pkts) % LB_CACHE_LINE == 0,
+	"read-only fields are apart from the counters");
 static_assert(sizeof(struct dp_worker) % LB_CACHE_LINE == 0, "no sharing with a neighbour");
 
 /** The worker's own counter: an ordinary add, yet no data race with the reader. */
@@ -70,17 +95,26 @@ dp_count(uint64_t *counter, uint64_t n)
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
 }
 
+/** What a worker shares with the others of its plane. */
+struct dp_shared {
+	struct rte_rcu_qsbr *qsbr;
+	const dp_snapshot_ref *current;
+	struct rte_mempool *spare;
+	const struct dp_mail *mail; /**< by worker; NULL where there is but one */
+};
+
 /**
  * Make a worker and register it with qsbr, offline.
  *
+ * @param conf      Its numbers filled in.
+ * @param index     Of the worker in the plane.
  * @param[out] out  Untouched on error.
  * @retval -EINVAL  conf is out of range.
  * @retval -ENOMEM  No memory.
  * @retval -ENOSPC  qsbr has no thread of that index.
  */
-int dp_worker_create(const struct dp_conf *conf, uint64_t now_ns, unsigned int index,
-	struct rte_rcu_qsbr *qsbr, const dp_snapshot_ref *current,
-	struct dp_worker **out) lb_must_check;
+int dp_worker_create(const struct dp_conf *conf, const struct dp_shared *shared,
+	uint64_t now_ns, unsigned int index, struct dp_worker **out) lb_must_check;
 
 /** The worker is offline. NULL is allowed. */
 void dp_worker_destroy(struct dp_worker *worker);
@@ -97,6 +131,22 @@ void dp_worker_offline(struct dp_worker *worker);
  * left: dp_worker_sent(). The worker is online.
  */
 void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
+
+/**
+ * Take note of what others say of datagrams whose home this worker is, and give up what has
+ * waited too long: burst->settled. The worker is online.
+ */
+void dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns);
+
+/** What still waits is given up: burst->settled. */
+void dp_worker_abandon(struct dp_worker *worker, struct dp_burst *burst);
+
+/** Whether this worker may send one more reply of its own to a source. */
+static inline bool
+dp_worker_may_reply(struct dp_worker *worker, const struct lb_addr *source, uint64_t now_ns)
+{
+	return lb_rate_allow(worker->replies, source, now_ns);
+}
 
 /** The worker holds nothing of a snapshot, and time goes on: after each burst, or without one.
  */

@@ -49,7 +49,7 @@ static int
 start(void **state)
 {
 	(void)state;
-	if (dp_start_unprivileged("test_answer") != 0)
+	if (dp_start_unprivileged("test_answer", 8) != 0)
 		return -1;
 	pool = rte_pktmbuf_pool_create("packets", 15, 0, 0, 2048, SOCKET_ID_ANY);
 	return pool == NULL ? -1 : 0;
@@ -105,6 +105,7 @@ static struct rte_mbuf *
 run(const struct dp_snapshot *snapshot, const char *target, uint16_t port,
 	enum lb_verdict *verdict)
 {
+	static struct dp_worker nobody = {.n_workers = 1};
 	static struct dp_burst burst;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 	struct lb_addr addr;
@@ -122,7 +123,7 @@ run(const struct dp_snapshot *snapshot, const char *target, uint16_t port,
 	burst.pkts[0] = m;
 	burst.wire_bytes[0] = m->pkt_len;
 	/* Nothing of it belongs to a flow. */
-	dp_forward_burst(NULL, 0, snapshot, &burst);
+	dp_forward_burst(&nobody, snapshot, &burst);
 	*verdict = (enum lb_verdict)burst.decisions[0].verdict;
 	return m;
 }

@@ -147,6 +147,213 @@ test_a_backend_leaves_by_the_port_of_its_path(void **state)
 }
 
 static void
+read_model(const char *text, struct cfg_model *out)
+{
+	assert_int_equal(cfg_read_text_model("config", text, strlen(text), stderr, out), 0);
+}
+
+static void
+test_a_service_says_what_becomes_of_special_packets(void **state)
+{
+	static const char text[] = "services:\n"
+				   "- {name: a, address: 198.51.100.1, protocol: tcp, port: "
+				   "80, table: {size: 7},\n"
+				   "   echo: drop, fragment: outer, mss_clamp: auto}\n"
+				   "- {name: b, address: 198.51.100.2, protocol: any, port: "
+				   "any, table: {size: 7},\n"
+				   "   echo: forward, fragment: drop, mss_clamp: 1234}\n"
+				   "- {name: c, address: 198.51.100.3, protocol: tcp, port: "
+				   "80, table: {size: 7}}\n";
+	struct fixture f;
+	struct dp_snapshot *snapshot;
+
+	(void)state;
+	read_model(text, &f.model);
+	assert_int_equal(ctl_apply_create(&f.apply), 0);
+	snapshot = build(&f, NULL);
+	assert_int_equal(snapshot->services[0].echo, DP_ECHO_DROP);
+	assert_int_equal(snapshot->services[0].fragment, DP_FRAGMENT_OUTER);
+	assert_int_equal(snapshot->services[0].mss_clamp, DP_MSS_AUTO);
+	assert_int_equal(snapshot->services[1].echo, DP_ECHO_FORWARD);
+	assert_int_equal(snapshot->services[1].fragment, DP_FRAGMENT_DROP);
+	assert_int_equal(snapshot->services[1].mss_clamp, 1234);
+	assert_int_equal(snapshot->services[2].echo, DP_ECHO_REPLY);
+	assert_int_equal(snapshot->services[2].fragment, DP_FRAGMENT_INNER);
+	assert_int_equal(snapshot->services[2].mss_clamp, 0);
+	dp_snapshot_destroy(snapshot);
+	close_fixture(&f);
+}
+
+static void
+test_a_backend_has_the_tags_of_the_port_it_leaves_by(void **state)
+{
+	static const char text[] =
+		"dataplane:\n"
+		"  ports:\n"
+		"    - {name: a, device: d0, addresses: [192.0.2.1/24], vlan: 4094}\n"
+		"    - {name: b, device: d1, addresses: [192.0.3.1/24], vlan: none}\n"
+		"    - {name: c, device: d2, addresses: [192.0.4.1/24]}\n"
+		"services:\n"
+		"- {name: w, address: 198.51.100.1, protocol: tcp, port: 80, table: {size: "
+		"7},\n"
+		"   backends: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2},\n"
+		"   {name: c, address: 10.0.0.3}, {name: nowhere, address: 10.0.0.4}]}\n";
+	struct ctl_path items[] = {{.port = 0}, {.port = 1}, {.port = 2}};
+	const struct ctl_paths paths = {.items = items, .n_items = 3};
+	static const uint16_t expected[] = {4094, DP_VLAN_NONE, DP_VLAN_KEEP, DP_VLAN_KEEP};
+	struct fixture f;
+	struct dp_snapshot *snapshot;
+
+	(void)state;
+	read_model(text, &f.model);
+	assert_int_equal(ctl_apply_create(&f.apply), 0);
+	for (size_t i = 0; i < 3; i++)
+		items[i].dst = f.model.services[0].backends[i].address;
+	assert_int_equal(ctl_apply_build(f.apply, &f.model, &paths, stderr, &snapshot), 0);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(snapshot->backends[i].vlan, expected[i]);
+	dp_snapshot_destroy(snapshot);
+	close_fixture(&f);
+}
+
+/* Of a short header's packet: the first octet, then the id without a key. */
+static uint32_t
+find_server(const struct dp_service *service, uint8_t config_id, const uint8_t *id, size_t n)
+{
+	uint8_t payload[32] = {0x40, (uint8_t)(config_id << 5)};
+
+	memcpy(payload + 2, id, n);
+	return lb_quic_find(service->quic, payload, sizeof(payload));
+}
+
+/* Each id counts under each configuration of its length, the second service's for itself. */
+static void
+test_server_ids_name_the_backends_of_their_service(void **state)
+{
+	static const char text[] =
+		"services:\n"
+		"- {name: a, address: 198.51.100.1, protocol: udp, port: 443, table: {size: "
+		"7},\n"
+		"   affinity: quic, quic: [\n"
+		"   {config_id: 0, server_id_length: 2, nonce_length: 4},\n"
+		"   {config_id: 4, server_id_length: 1, nonce_length: 18},\n"
+		"   {config_id: 6, server_id_length: 2, nonce_length: 8}], backends: [\n"
+		"   {name: x, address: 10.0.0.1, quic_id: [0a0b, 0c]},\n"
+		"   {name: y, address: 10.0.0.2, state: down, quic_id: [0d, 0a0c, '0e0f']}]}\n"
+		"- {name: b, address: 198.51.100.2, protocol: udp, port: 443, table: {size: "
+		"7},\n"
+		"   affinity: quic, quic: [\n"
+		"   {config_id: 0, server_id_length: 2, nonce_length: 4}], backends: [\n"
+		"   {name: x, address: 10.0.0.1, quic_id: 0a0b}]}\n"
+		"- {name: c, address: 198.51.100.3, protocol: udp, port: 443, table: {size: "
+		"7}}\n";
+	static const struct {
+		const char *what;
+		size_t service;
+		uint8_t config_id;
+		uint8_t id[2];
+		size_t n;
+		uint32_t backend;
+	} rows[] = {
+		{"an id", 0, 0, {0x0a, 0x0b}, 2, 0},
+		{"the same under another configuration", 0, 6, {0x0a, 0x0b}, 2, 0},
+		{"a shorter id", 0, 4, {0x0c}, 1, 0},
+		{"an id of a backend that is down", 0, 4, {0x0d}, 1, 1},
+		{"the second of two of one length", 0, 6, {0x0e, 0x0f}, 2, 1},
+		{"nobody's id", 0, 0, {0x0a, 0x0d}, 2, LB_QUIC_NONE},
+		{"a configuration that is none", 0, 1, {0x0a, 0x0b}, 2, LB_QUIC_NONE},
+		{"another service's id", 1, 0, {0x0a, 0x0b}, 2, 2},
+		{"an id that another service alone has", 1, 0, {0x0a, 0x0c}, 2, LB_QUIC_NONE},
+	};
+	struct fixture f;
+	struct dp_snapshot *snapshot;
+
+	(void)state;
+	read_model(text, &f.model);
+	assert_int_equal(ctl_apply_create(&f.apply), 0);
+	snapshot = build(&f, NULL);
+	assert_int_equal(snapshot->services[0].affinity, LB_AFFINITY_5_TUPLE);
+	assert_null(snapshot->services[2].quic);
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const uint32_t found = find_server(&snapshot->services[rows[i].service],
+			rows[i].config_id, rows[i].id, rows[i].n);
+
+		EXPECT(found == rows[i].backend, "%s: %u", rows[i].what, found);
+	}
+	dp_snapshot_destroy(snapshot);
+	close_fixture(&f);
+}
+
+/* The single pass of draft-ietf-quic-load-balancers-21, appendix B. */
+static void
+test_a_key_deciphers_and_another_does_not(void **state)
+{
+	static const char text[] =
+		"services:\n"
+		"- {name: a, address: 198.51.100.1, protocol: udp, port: 443, table: {size: "
+		"7},\n"
+		"   affinity: quic, quic: [{config_id: 2, server_id_length: 8, nonce_length: "
+		"8,\n"
+		"   cid_key: 8f95f09245765f80256934e50c66207f,\n"
+		"   first_octet_encodes_cid_length: true}], backends: [\n"
+		"   {name: x, address: 10.0.0.1, quic_id: ed793a51d49b8f5f}]}\n";
+	static const uint8_t payload[] = {0x40, 0x50, 0x4d, 0xd2, 0xd0, 0x5a, 0x7b, 0x0d, 0xe9,
+		0xb2, 0xb9, 0x90, 0x7a, 0xfb, 0x5e, 0xcf, 0x8c, 0xc3};
+	struct fixture f;
+	struct dp_snapshot *snapshot;
+
+	(void)state;
+	read_model(text, &f.model);
+	assert_int_equal(ctl_apply_create(&f.apply), 0);
+	snapshot = build(&f, NULL);
+	assert_int_equal(lb_quic_find(snapshot->services[0].quic, payload, sizeof(payload)), 0);
+	dp_snapshot_destroy(snapshot);
+	f.model.services[0].quic[0].key[15] ^= 1;
+	snapshot = build(&f, NULL);
+	assert_int_equal(lb_quic_find(snapshot->services[0].quic, payload, sizeof(payload)),
+		LB_QUIC_NONE);
+	dp_snapshot_destroy(snapshot);
+	close_fixture(&f);
+}
+
+static void
+test_the_plane_is_as_the_model_says(void **state)
+{
+	static const char text[] = "dataplane:\n"
+				   "  flow_entries: 1000\n"
+				   "  flow_timeout: {udp: 7s}\n"
+				   "  fragments: {datagrams: 65, waiting: 17}\n"
+				   "  handoff: 128\n"
+				   "  replies: {total: 55, source: 44}\n"
+				   "  ports:\n"
+				   "    - {name: a, device: d0, mtu: 1400}\n"
+				   "    - {name: b, device: d1, mtu: 9000}\n"
+				   "    - {name: c, device: d2}\n"
+				   "services: []\n"
+				   "hash_seed: 99\n";
+	static const uint64_t secret[2] = {3, 4};
+	struct cfg_model model;
+	struct dp_conf conf;
+
+	(void)state;
+	read_model(text, &model);
+	conf = ctl_apply_dp_conf(&model, 5, secret);
+	cfg_model_fini(&model);
+	assert_int_equal(conf.n_workers, 5);
+	assert_int_equal(conf.flows.n_entries, 1000);
+	assert_int_equal(conf.flows.secret[0], 3);
+	assert_int_equal(conf.flows.secret[1], 4);
+	assert_int_equal(conf.flows.timeout_ns[LB_FLOW_TIMEOUT_UDP], 7000000000);
+	assert_int_equal(conf.flow_seed, 99);
+	assert_int_equal(conf.mtu_max, 9000);
+	assert_int_equal(conf.n_datagrams, 65);
+	assert_int_equal(conf.n_waiting, 17);
+	assert_int_equal(conf.n_handoff, 128);
+	assert_int_equal(conf.replies_per_s, 55);
+	assert_int_equal(conf.replies_per_s_source, 44);
+}
+
+static void
 test_an_unchanged_service_keeps_its_table(void **state)
 {
 	struct fixture f;
@@ -268,6 +475,94 @@ test_names_are_numbered_once(void **state)
 	ctl_names_destroy(names);
 }
 
+/* Their names become ROUND-0, ROUND-1, ... */
+static void
+rename_all(struct cfg_service *service, unsigned int round)
+{
+	for (size_t i = 0; i < service->n_backends; i++) {
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "%u-%zu", round, i);
+		free(service->backends[i].name);
+		service->backends[i].name = strdup(name);
+		assert_non_null(service->backends[i].name);
+	}
+}
+
+/* The first service alone, with as many backends as it may have. */
+static void
+fill(struct cfg_model *model)
+{
+	struct cfg_service *service = &model->services[0];
+
+	while (model->n_services > 1)
+		cfg_service_fini(&model->services[--model->n_services]);
+	service->n_slots = 65537;
+	service->backends_room = LB_SERVICE_BACKENDS_MAX;
+	service->backends = realloc(service->backends,
+		LB_SERVICE_BACKENDS_MAX * sizeof(*service->backends));
+	assert_non_null(service->backends);
+	while (service->n_backends < LB_SERVICE_BACKENDS_MAX) {
+		service->backends[service->n_backends] = service->backends[0];
+		service->backends[service->n_backends++].name = NULL;
+	}
+}
+
+static int
+build_round(struct fixture *f, unsigned int round)
+{
+	const struct ctl_paths nowhere = {.port = NULL};
+	struct dp_snapshot *snapshot;
+	int ret;
+
+	rename_all(&f->model.services[0], round);
+	ret = ctl_apply_build(f->apply, &f->model, &nowhere, stderr, &snapshot);
+	if (ret == 0)
+		dp_snapshot_destroy(snapshot);
+	return ret;
+}
+
+/*
+ * All ids are given out, 65535 in each round. Those of the first rounds are free once the
+ * longest timeout and a minute are over; those of the last that came into force are not, nor
+ * those of one that was built and did not.
+ */
+static void
+test_an_id_goes_to_another_name_when_no_flow_can_have_it(void **state)
+{
+	const uint64_t rest_ns = UINT64_C(16) * 60 * 1000000000;
+	const unsigned int n_rounds = LB_BACKEND_IDS_MAX / LB_SERVICE_BACKENDS_MAX;
+	struct fixture f;
+	uint32_t id;
+
+	(void)state;
+	open_fixture(&f);
+	fill(&f.model);
+	for (unsigned int round = 0; round < n_rounds; round++) {
+		ctl_apply_set_time(f.apply, 1000 + round);
+		assert_int_equal(build_round(&f, round), 0);
+		/* The last but one comes into force, and the last does not. */
+		if (round < n_rounds - 1)
+			ctl_apply_published(f.apply);
+	}
+	/* The first began its rest when the second came into force. */
+	ctl_apply_set_time(f.apply, 1000 + rest_ns);
+	assert_int_equal(build_round(&f, 100), -E2BIG);
+	ctl_apply_set_time(f.apply, 1001 + rest_ns);
+	assert_int_equal(build_round(&f, 101), 0);
+	/* After the few that were left over. */
+	id = ctl_apply_backend_id(f.apply, 0, LB_BACKEND_IDS_MAX % LB_SERVICE_BACKENDS_MAX);
+	assert_in_range(id, 0, LB_SERVICE_BACKENDS_MAX - 1);
+	assert_string_equal(ctl_apply_backend(f.apply, id).name, "101-16");
+
+	/* Whoever holds them keeps them: the last in force, and those built since. */
+	ctl_apply_set_time(f.apply, 1000 + 100 * rest_ns);
+	for (unsigned int round = 200; round < 200 + n_rounds - 3; round++)
+		assert_int_equal(build_round(&f, round), 0);
+	assert_int_equal(build_round(&f, 300), -E2BIG);
+	close_fixture(&f);
+}
+
 int
 main(void)
 {
@@ -275,10 +570,16 @@ main(void)
 		cmocka_unit_test(test_states_say_who_is_picked_and_who_is_kept),
 		cmocka_unit_test(test_a_port_says_how_a_backend_is_reached),
 		cmocka_unit_test(test_a_backend_leaves_by_the_port_of_its_path),
+		cmocka_unit_test(test_a_service_says_what_becomes_of_special_packets),
+		cmocka_unit_test(test_a_backend_has_the_tags_of_the_port_it_leaves_by),
+		cmocka_unit_test(test_server_ids_name_the_backends_of_their_service),
+		cmocka_unit_test(test_a_key_deciphers_and_another_does_not),
+		cmocka_unit_test(test_the_plane_is_as_the_model_says),
 		cmocka_unit_test(test_an_unchanged_service_keeps_its_table),
 		cmocka_unit_test(test_a_name_keeps_its_id),
 		cmocka_unit_test(test_a_failure_changes_nothing),
 		cmocka_unit_test(test_names_are_numbered_once),
+		cmocka_unit_test(test_an_id_goes_to_another_name_when_no_flow_can_have_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

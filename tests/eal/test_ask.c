@@ -42,7 +42,7 @@ static int
 start(void **state)
 {
 	(void)state;
-	return dp_start_unprivileged("test_ask");
+	return dp_start_unprivileged("test_ask", 8);
 }
 
 static struct lb_flow_hash

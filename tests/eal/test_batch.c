@@ -49,7 +49,7 @@ static int
 start(void **state)
 {
 	(void)state;
-	return dp_start_unprivileged("test_batch");
+	return dp_start_unprivileged("test_batch", 8);
 }
 
 static void
@@ -94,8 +94,25 @@ add(struct plane *plane, const struct pb_layer *layers, uint64_t now_ns)
 	uint8_t frame[PB_FRAME_MAX];
 	const size_t n = pb_build(layers, frame);
 
-	assert_int_equal(dp_batch_add(plane->batch, frame, (uint32_t)n, (uint32_t)n, now_ns),
+	assert_int_equal(dp_batch_add(plane->batch, frame, (uint32_t)n, (uint32_t)n, now_ns, 0),
 		0);
+}
+
+/* The next result, which is a packet's decision. */
+static struct dp_result
+next_result(struct plane *plane)
+{
+	struct dp_result result = {0};
+
+	assert_true(dp_batch_next(plane->batch, &result));
+	assert_non_null(result.decision);
+	return result;
+}
+
+static struct dp_decision
+next_decision(struct plane *plane)
+{
+	return *next_result(plane).decision;
 }
 
 static struct dp_decision
@@ -104,7 +121,7 @@ run_one(struct plane *plane, const struct pb_layer *layers, uint64_t now_ns)
 	add(plane, layers, now_ns);
 	dp_batch_run(plane->batch);
 	assert_int_equal(dp_batch_count(plane->batch), 1);
-	return *dp_batch_decision(plane->batch, 0);
+	return next_decision(plane);
 }
 
 static const struct pb_layer syn[] = {ETHER(), IPV4(), TCP(.tcp_flags = 0x02), END};
@@ -127,18 +144,25 @@ static const struct {
 		DP_FLOW_NONE},
 	{"a service without backends", {ETHER(), IPV4(.dst = "198.51.100.20"), TCP(), END},
 		LB_DROP_NO_BACKEND, DP_FLOW_MISS},
-	{"an echo request to the service", {ETHER(), IPV4(), ICMP(.type = 8), END},
-		LB_TO_KERNEL, DP_FLOW_NONE},
+	{"an echo request to the service", {ETHER(), IPV4(), ICMP(.type = 8), END}, LB_REPLY,
+		DP_FLOW_NONE},
+	{"an echo request to somebody else",
+		{ETHER(), IPV4(.dst = "198.51.100.99"), ICMP(.type = 8), END}, LB_TO_KERNEL,
+		DP_FLOW_NONE},
+	{"from a source that is nobody's", {ETHER(), IPV4(.src = "127.0.0.1"), TCP(), END},
+		LB_DROP_MARTIAN_SOURCE, DP_FLOW_NONE},
+	{"from the balancer's own address", {ETHER(), IPV4(.src = "224.0.0.5"), TCP(), END},
+		LB_DROP_MARTIAN_SOURCE, DP_FLOW_NONE},
 	{"an error about a flow never seen",
 		{ETHER(), IPV4(.src = "192.0.2.99"), ICMP(.type = 11), IPV4(FROM_SERVICE_V4),
 			TCP(FROM_SERVICE_L4, .n_bytes = 8), END},
 		LB_FORWARD, DP_FLOW_MISS},
 	{"a later fragment for the service",
-		{ETHER(), IPV4(.fragment = 1, .proto = 6), PAYLOAD(64), END},
+		{ETHER(), IPV4(.fragment = 185, .proto = 6), PAYLOAD(64), END},
 		LB_DROP_FRAGMENT_UNMATCHED, DP_FLOW_NONE},
 	{"a later fragment for somebody else",
-		{ETHER(), IPV4(.dst = "198.51.100.99", .fragment = 1, .proto = 6), PAYLOAD(64),
-			END},
+		{ETHER(), IPV4(.dst = "198.51.100.99", .fragment = 185, .proto = 6),
+			PAYLOAD(64), END},
 		LB_TO_KERNEL, DP_FLOW_NONE},
 	{"a tunnel to the service", {ETHER(), IPV4(.proto = 4), IPV4(), UDP(), END},
 		LB_DROP_UNSUPPORTED_L4, DP_FLOW_NONE},
@@ -147,7 +171,10 @@ static const struct {
 		LB_TO_KERNEL, DP_FLOW_NONE},
 	{"as much as fits the MTU with 20 bytes of outer header",
 		{ETHER(), IPV4(), TCP(), PAYLOAD(1440), END}, LB_FORWARD, DP_FLOW_MISS},
-	{"one byte more", {ETHER(), IPV4(), TCP(), PAYLOAD(1441), END}, LB_DROP_TOO_BIG,
+	{"one byte more", {ETHER(), IPV4(), TCP(), PAYLOAD(1441), END}, LB_FORWARD,
+		DP_FLOW_MISS},
+	{"one byte more, and it may not be cut",
+		{ETHER(), IPV4(.fragment = 0x4000), TCP(), PAYLOAD(1441), END}, LB_REPLY,
 		DP_FLOW_MISS},
 	{"any protocol over IPv6", {ETHER(), IPV6(.proto = 132), PAYLOAD(20), END}, LB_FORWARD,
 		DP_FLOW_MISS},
@@ -172,17 +199,23 @@ test_each_packet_has_its_verdict(void **state)
 	(void)state;
 	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
 		struct plane plane;
+		struct dp_result result;
 		struct dp_decision d;
-		uint32_t n_bytes = 0;
 
 		open_plane(&plane, 1);
-		d = run_one(&plane, rows[i].layers, 0);
+		add(&plane, rows[i].layers, 0);
+		dp_batch_run(plane.batch);
+		if (!dp_batch_next(plane.batch, &result)) { /* it waits, till the end */
+			dp_batch_end(plane.batch);
+			result = next_result(&plane);
+		}
+		d = *result.decision;
 		EXPECT(d.verdict == rows[i].verdict && d.flow == rows[i].flow,
 			"%s: verdict %u, flow %u; want %u, %u", rows[i].name, d.verdict, d.flow,
 			rows[i].verdict, rows[i].flow);
-		EXPECT((dp_batch_output(plane.batch, 0, &n_bytes) != NULL) ==
-				(rows[i].verdict == LB_FORWARD),
-			"%s: a frame leaves if it is forwarded, else none", rows[i].name);
+		EXPECT((result.bytes != NULL) == (rows[i].verdict <= LB_REPLY),
+			"%s: a frame leaves if it is forwarded or answered, else none",
+			rows[i].name);
 		close_plane(&plane);
 	}
 }
@@ -202,6 +235,7 @@ test_counters_add_up_to_the_packets(void **state)
 		add(&plane, rows[i].layers, 0);
 	}
 	dp_batch_run(plane.batch);
+	dp_batch_end(plane.batch);
 	dp_read_verdicts(plane.dp, counts);
 	for (size_t v = 0; v < LB_N_VERDICTS; v++) {
 		EXPECT(counts[v] == want[v], "verdict %zu: counted %lu times, want %lu", v,
@@ -289,9 +323,9 @@ test_a_new_syn_on_the_same_ports_picks_afresh(void **state)
 	n = pb_build(syn, frame);
 	frame[14 + 20 + 7] ^=
 		1; /* its sequence number; checksums of TCP are not ours to check */
-	assert_int_equal(dp_batch_add(plane.batch, frame, (uint32_t)n, (uint32_t)n, 2), 0);
+	assert_int_equal(dp_batch_add(plane.batch, frame, (uint32_t)n, (uint32_t)n, 2, 0), 0);
 	dp_batch_run(plane.batch);
-	d = *dp_batch_decision(plane.batch, 0);
+	d = next_decision(&plane);
 	assert_int_equal(d.backend, 1 - first);
 	assert_int_equal(d.flow, DP_FLOW_MISS);
 	assert_true(d.is_new_flow);
@@ -326,8 +360,8 @@ test_packets_of_one_burst_see_each_other(void **state)
 	add(&plane, syn, 0);
 	add(&plane, ack, 0);
 	dp_batch_run(plane.batch);
-	assert_int_equal(dp_batch_decision(plane.batch, 0)->flow, DP_FLOW_MISS);
-	assert_int_equal(dp_batch_decision(plane.batch, 1)->flow, DP_FLOW_HIT);
+	assert_int_equal(next_decision(&plane).flow, DP_FLOW_MISS);
+	assert_int_equal(next_decision(&plane).flow, DP_FLOW_HIT);
 	close_plane(&plane);
 }
 
@@ -339,7 +373,7 @@ test_time_may_jump_within_a_burst(void **state)
 {
 	const uint64_t late = 1000ull * SECOND_NS;
 	struct plane plane;
-	const struct dp_decision *d;
+	struct dp_decision d;
 
 	(void)state;
 	open_plane(&plane, 1);
@@ -351,11 +385,10 @@ test_time_may_jump_within_a_burst(void **state)
 	/* So far on that ticks of 24 bits have come round, and a little. */
 	add(&plane, ack, late + (1ull << 42) + 5ull * SECOND_NS);
 	dp_batch_run(plane.batch);
-	d = dp_batch_decision(plane.batch, 0);
-	assert_int_equal(d->flow, DP_FLOW_HIT);
-	d = dp_batch_decision(plane.batch, 1);
-	assert_int_equal(d->flow, DP_FLOW_MISS);
-	assert_true(d->is_new_flow);
+	assert_int_equal(next_decision(&plane).flow, DP_FLOW_HIT);
+	d = next_decision(&plane);
+	assert_int_equal(d.flow, DP_FLOW_MISS);
+	assert_true(d.is_new_flow);
 	close_plane(&plane);
 }
 
@@ -405,13 +438,14 @@ test_a_cut_packet_counts_where_a_service_is_meant(void **state)
 		uint8_t frame[PB_FRAME_MAX];
 		const uint32_t wire = (uint32_t)pb_build(layers, frame);
 		struct plane plane;
+		uint8_t verdict;
 
 		open_plane(&plane, 1);
-		assert_int_equal(dp_batch_add(plane.batch, frame, cuts[i].n_bytes, wire, 0), 0);
+		assert_int_equal(dp_batch_add(plane.batch, frame, cuts[i].n_bytes, wire, 0, 0),
+			0);
 		dp_batch_run(plane.batch);
-		EXPECT(dp_batch_decision(plane.batch, 0)->verdict == cuts[i].want,
-			"%s: verdict %u", cuts[i].name,
-			dp_batch_decision(plane.batch, 0)->verdict);
+		verdict = next_decision(&plane).verdict;
+		EXPECT(verdict == cuts[i].want, "%s: verdict %u", cuts[i].name, verdict);
 		close_plane(&plane);
 	}
 }
@@ -421,26 +455,25 @@ test_a_batch_refuses_what_it_cannot_hold(void **state)
 {
 	uint8_t *frame = calloc(1, DP_FRAME_BYTES_MAX + 1);
 	struct plane plane;
-	uint32_t n_bytes;
 
 	(void)state;
 	open_plane(&plane, 1);
 	assert_non_null(frame);
 	assert_int_equal(dp_batch_add(plane.batch, frame, DP_FRAME_BYTES_MAX + 1,
-				 DP_FRAME_BYTES_MAX + 1, 0),
+				 DP_FRAME_BYTES_MAX + 1, 0, 0),
 		-EMSGSIZE);
 	for (unsigned int i = 0; i < DP_BURST_MAX; i++)
 		assert_int_equal(dp_batch_add(plane.batch, frame, DP_FRAME_BYTES_MAX,
-					 DP_FRAME_BYTES_MAX, 0),
+					 DP_FRAME_BYTES_MAX, 0, 0),
 			0);
-	assert_int_equal(dp_batch_add(plane.batch, frame, 60, 60, 0), -ENOBUFS);
+	assert_int_equal(dp_batch_add(plane.batch, frame, 60, 60, 0, 0), -ENOBUFS);
 	dp_batch_run(plane.batch);
 	assert_int_equal(dp_batch_count(plane.batch), DP_BURST_MAX);
-	assert_null(dp_batch_output(plane.batch, 0, &n_bytes));
+	assert_null(next_result(&plane).bytes);
 	/* All buffers came back, or a second full batch would not fit. */
 	for (unsigned int i = 0; i < DP_BURST_MAX; i++)
 		assert_int_equal(dp_batch_add(plane.batch, frame, DP_FRAME_BYTES_MAX,
-					 DP_FRAME_BYTES_MAX, 0),
+					 DP_FRAME_BYTES_MAX, 0, 0),
 			0);
 	close_plane(&plane);
 	free(frame);
@@ -452,19 +485,18 @@ test_a_frame_of_several_buffers_is_cut_to_its_packet(void **state)
 	const uint32_t n_frame = 70000; /* padded beyond one buffer, with an IP packet of 40 */
 	uint8_t *frame = calloc(1, n_frame);
 	struct plane plane;
-	const uint8_t *out;
-	uint32_t n_bytes = 0;
+	struct dp_result result;
 
 	(void)state;
 	open_plane(&plane, 1);
 	assert_non_null(frame);
 	(void)pb_build(ack, frame);
-	assert_int_equal(dp_batch_add(plane.batch, frame, n_frame, n_frame, 0), 0);
+	assert_int_equal(dp_batch_add(plane.batch, frame, n_frame, n_frame, 0, 0), 0);
 	dp_batch_run(plane.batch);
-	out = dp_batch_output(plane.batch, 0, &n_bytes);
-	assert_non_null(out);
-	assert_int_equal(n_bytes, 14 + 20 + 40);
-	assert_memory_equal(out + 34, frame + 14, 40);
+	result = next_result(&plane);
+	assert_non_null(result.bytes);
+	assert_int_equal(result.n_bytes, 14 + 20 + 40);
+	assert_memory_equal(result.bytes + 34, frame + 14, 40);
 	close_plane(&plane);
 	free(frame);
 }
@@ -488,17 +520,16 @@ test_workers_decide_as_one_does(void **state)
 				END};
 			const uint32_t n = (uint32_t)pb_build(layers, frame);
 
-			assert_int_equal(dp_batch_add(one.batch, frame, n, n, round), 0);
-			assert_int_equal(dp_batch_add(many.batch, frame, n, n, round), 0);
+			assert_int_equal(dp_batch_add(one.batch, frame, n, n, round, 0), 0);
+			assert_int_equal(dp_batch_add(many.batch, frame, n, n, round, 0), 0);
 		}
 		dp_batch_run(one.batch);
 		dp_batch_run(many.batch);
 		for (unsigned int i = 0; i < DP_BURST_MAX; i++) {
-			const struct dp_decision *a = dp_batch_decision(one.batch, i);
-			const struct dp_decision *b = dp_batch_decision(many.batch, i);
+			const struct dp_decision a = next_decision(&one);
+			const struct dp_decision b = next_decision(&many);
 
-			EXPECT(a->backend == b->backend && a->flow == b->flow &&
-					a->slot == b->slot,
+			EXPECT(a.backend == b.backend && a.flow == b.flow && a.slot == b.slot,
 				"round %u, packet %u: the workers differ", round, i);
 		}
 	}

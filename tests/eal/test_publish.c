@@ -30,7 +30,7 @@ static int
 start(void **state)
 {
 	(void)state;
-	return dp_start_unprivileged("test_publish");
+	return dp_start_unprivileged("test_publish", 8);
 }
 
 /* Snapshot number k has one backend, whose id says k, and its MTU too. */

@@ -67,8 +67,15 @@ has_same_places(const struct cfg_service *a, const struct cfg_service *b)
 		       is_same_pos(a->table_size_pos, b->table_size_pos) &&
 		       is_same_pos(a->tunnel_port_pos, b->tunnel_port_pos) &&
 		       is_same_pos(a->vni_pos, b->vni_pos) &&
-		       is_same_pos(a->carry_pos, b->carry_pos) && a->bad == b->bad;
+		       is_same_pos(a->carry_pos, b->carry_pos) &&
+		       is_same_pos(a->affinity_pos, b->affinity_pos) &&
+		       is_same_pos(a->echo_pos, b->echo_pos) &&
+		       is_same_pos(a->fragment_pos, b->fragment_pos) &&
+		       is_same_pos(a->mss_clamp_pos, b->mss_clamp_pos) &&
+		       is_same_pos(a->quic_pos, b->quic_pos) && a->bad == b->bad;
 
+	for (size_t i = 0; i < a->n_quic; i++)
+		is_same &= is_same_pos(a->quic[i].config_id_pos, b->quic[i].config_id_pos);
 	for (size_t i = 0; i < a->n_backends; i++) {
 		const struct cfg_backend *x = &a->backends[i];
 		const struct cfg_backend *y = &b->backends[i];
@@ -77,6 +84,8 @@ has_same_places(const struct cfg_service *a, const struct cfg_service *b)
 			   is_same_pos(x->name_pos, y->name_pos) &&
 			   is_same_pos(x->address_pos, y->address_pos) &&
 			   is_same_pos(x->mac_pos, y->mac_pos) && x->bad == y->bad;
+		for (size_t k = 0; k < x->n_quic_ids; k++)
+			is_same &= is_same_pos(x->quic_ids[k].pos, y->quic_ids[k].pos);
 	}
 	return is_same;
 }
@@ -163,25 +172,43 @@ pick(uint64_t *random, const char *const words[], size_t n)
 	pick(random, (const char *const[]){__VA_ARGS__},                                       \
 		sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
+/* The end of a service's lines, where it is one of QUIC; edits make it wrong. */
+static void
+append_quic_service(struct text *text, int indent)
+{
+	append(text, "%*s  affinity: quic\n%*s  quic:\n", indent, "", indent, "");
+	append(text, "%*s  - {config_id: 1, server_id_length: 2, nonce_length: 8}\n", indent,
+		"");
+	append(text, "%*s  - {config_id: 3, server_id_length: 1, nonce_length: 8}\n", indent,
+		"");
+	append(text, "%*s  backends:\n", indent, "");
+	append(text, "%*s  - {name: a, address: 10.2.0.1, quic_id: [0012, 0b]}\n", indent, "");
+	append(text, "%*s  - {name: b, address: 10.2.0.2,\n%*s      quic_id: [1e10, 0c]}\n",
+		indent, "", indent, "");
+}
+
 /* A service's lines; indent is that of its dash. */
 static void
 append_service(struct text *text, int indent, uint32_t id, uint64_t *random)
 {
 	const uint32_t n_backends = xrand_below(random, 4);
+	const bool is_quic = xrand_below(random, 4) == 0;
 
 	if (xrand_below(random, 6) == 0) {
 		append(text,
 			"%*s- {name: s%u, address: 10.1.0.%u, protocol: tcp, port: 80,\n"
+			"%*s   mss_clamp: 1400,\n"
 			"%*s   backends: [{name: a, address: 10.2.0.1}, {name: b,\n"
 			"%*s     address: 10.2.0.2}]}\n",
-			indent, "", id, id % 250, indent, "", indent, "");
+			indent, "", id, id % 250, indent, "", indent, "", indent, "");
 		return;
 	}
 	append(text, "%*s- name: %s%u%s", indent, "",
 		PICK(random, "s", "s", "s", "\xc3\xa9", "'s", "\"s", "s "), id,
 		PICK(random, "\n", "\n", "\n", " # c\n", "\n\n", "'\n", "\"\n"));
 	append(text, "%*s  address: 10.1.0.%u\n", indent, "", id % 250);
-	append(text, "%*s  protocol: %s\n", indent, "", PICK(random, "tcp", "udp", "any"));
+	append(text, "%*s  protocol: %s\n", indent, "",
+		is_quic ? "udp" : PICK(random, "tcp", "udp", "any"));
 	append(text, "%*s  port: %s\n", indent, "", PICK(random, "80", "any", "\"443\""));
 	if (xrand_below(random, 4) == 0)
 		append(text, "%*s  table: {size: %s}\n", indent, "",
@@ -191,6 +218,13 @@ append_service(struct text *text, int indent, uint32_t id, uint64_t *random)
 			"", indent, "", indent, "");
 	if (xrand_below(random, 8) == 0)
 		append(text, "%*s  carry: [gre]\n", indent, "");
+	if (xrand_below(random, 4) == 0)
+		append(text, "%*s  echo: %s\n%*s  fragment: outer\n", indent, "",
+			PICK(random, "reply", "drop"), indent, "");
+	if (is_quic) {
+		append_quic_service(text, indent);
+		return;
+	}
 	append(text, "%*s  backends:\n", indent, "");
 	for (uint32_t i = 0; i < n_backends; i++)
 		append(text, "%*s    - {name: b%u, address: 10.2.0.%u, weight: %s}\n", indent,

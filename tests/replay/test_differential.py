@@ -154,8 +154,9 @@ def judge_ipv4(view, at):
         raise Verdict("bad_checksum")
     if head[8] == 0:
         raise Verdict("ttl_expired")
-    is_later = struct.unpack_from("!H", head, 6)[0] & 0x1FFF != 0
-    judge_l4(view, at + length, head[9], ipaddress.ip_address(head[16:20]), is_later, is_cut)
+    field = struct.unpack_from("!H", head, 6)[0]
+    piece = Piece((field & 0x1FFF) * 8, bool(field & 0x2000), total - length, total)
+    judge_l4(view, at + length, head[9], ipaddress.ip_address(head[16:20]), piece, is_cut)
 
 
 def judge_ipv6(view, at):
@@ -169,37 +170,86 @@ def judge_ipv6(view, at):
     view.narrow(end)
     if head[7] == 0:
         raise Verdict("ttl_expired")
-    proto, at, is_later = walk(view, head[6], at + 40)
-    judge_l4(view, at, proto, ipaddress.ip_address(head[24:40]), is_later, is_cut)
+    proto, at, piece = walk(view, head[6], at + 40)
+    judge_l4(view, at, proto, ipaddress.ip_address(head[24:40]), piece, is_cut)
+
+
+class Piece:
+    """What of a datagram a packet is; reach: bytes that its headers add to the offset."""
+
+    def __init__(self, offset, more, n_bytes, reach):
+        self.is_later = offset != 0
+        self.is_first = offset == 0 and more
+        self.offset = offset
+        self.more = more
+        self.n_bytes = n_bytes
+        self.reach = offset + reach
+
+    def check(self, proto):
+        if not (self.is_first or self.is_later):
+            return
+        if self.n_bytes == 0 or self.reach > 65535 or (self.more and self.n_bytes % 8 != 0):
+            raise Verdict("fragment_bad")
+        if proto == wire.TCP and self.offset in (8, 16):
+            raise Verdict("fragment_bad")
+
+
+WHOLE = Piece(0, False, 0, 0)
+
+
+def walk_one(view, proto, at, start, piece):
+    """One extension header: what follows, where, and what piece of a datagram it is."""
+    head = view.load(at, 8)
+    length = 8 if proto == 44 else (head[1] + 2) * 4 if proto == 51 else (head[1] + 1) * 8
+    view.load(at, length)
+    if proto == 43 and head[3] != 0:
+        piece.check(proto)
+        raise Verdict("kernel")
+    if proto == 44:
+        if piece.is_first:
+            raise Verdict("fragment_bad")
+        field = struct.unpack_from("!H", head, 2)[0]
+        piece = Piece(field & 0xFFF8, bool(field & 1), view.end - at - 8, view.end - start - 8)
+    return head[0], at + length, piece
 
 
 def walk(view, proto, at):
-    """Past the extension headers: the protocol, where it is, whether that is elsewhere."""
-    for _ in range(16):
-        if proto not in EXTENSIONS:
-            return proto, at, False
-        head = view.load(at, 8)
-        length = 8 if proto == 44 else (head[1] + 2) * 4 if proto == 51 else (head[1] + 1) * 8
-        view.load(at, length)
-        if proto == 43 and head[3] != 0:
-            raise Verdict("kernel")
-        if proto == 44 and struct.unpack_from("!H", head, 2)[0] & 0xFFF8:
-            return head[0], at, True
-        proto, at = head[0], at + length
-    if proto in EXTENSIONS:
+    """Past the extension headers: the protocol, where it is, what piece of a datagram."""
+    start, piece = at, WHOLE
+    try:
+        for _ in range(16):
+            if proto not in EXTENSIONS or piece.is_later:
+                return proto, at, piece
+            proto, at, piece = walk_one(view, proto, at, start, piece)
+    except Verdict as verdict:
+        if piece.is_first and verdict.args[0] == "truncated":
+            raise Verdict("fragment_bad") from None
+        raise
+    if proto in EXTENSIONS and not piece.is_later:
         raise Verdict("unknown_extension_header")
-    return proto, at, False
+    return proto, at, piece
 
 
-def judge_l4(view, at, proto, dst, is_later, is_cut):
+def judge_l4(view, at, proto, dst, piece, is_cut):
+    piece.check(proto)
+    try:
+        judge_piece(view, at, proto, dst, piece, is_cut)
+    except Verdict as verdict:
+        if piece.is_first and verdict.args[0] == "truncated":
+            raise Verdict("fragment_bad") from None
+        raise
+
+
+def judge_piece(view, at, proto, dst, piece, is_cut):
     covered = bool(services_of(dst))
     is_icmp = proto == (wire.ICMP if dst.version == 4 else wire.ICMPV6)
-    if is_later:
+    if piece.is_later:
         if is_icmp:
             raise Verdict("kernel")
         is_hidden = dst.version == 6 and proto in EXTENSIONS
         if proto in (wire.TCP, wire.UDP) or is_hidden:
-            raise Verdict("fragment_unmatched" if covered else "kernel")
+            lost = "snaplen" if is_cut else "fragment_unmatched"
+            raise Verdict(lost if covered else "kernel")
     elif proto in (wire.TCP, wire.UDP):
         try:
             view.load(at, 20 if proto == wire.TCP else 8)
@@ -209,7 +259,7 @@ def judge_l4(view, at, proto, dst, is_later, is_cut):
                 raise
         choose(dst, proto, view.number(at + 2), is_cut)
     elif is_icmp:
-        judge_icmp(view, at, dst, is_cut)
+        judge_icmp(view, at, dst, piece, is_cut)
     # A tunnel is one in its later fragments too.
     if proto in (wire.IPIP, wire.IPV6, wire.GRE):
         row = service_for(dst, proto, 0)
@@ -218,11 +268,11 @@ def judge_l4(view, at, proto, dst, is_later, is_cut):
     choose(dst, proto, 0, is_cut)
 
 
-def judge_icmp(view, at, dst, is_cut):
+def judge_icmp(view, at, dst, piece, is_cut):
     kind = view.load(at, 8)[0]
     if kind == (8 if dst.version == 4 else 128):
         raise Verdict(None)
-    if kind not in ((3, 11, 12) if dst.version == 4 else (1, 2, 3, 4)):
+    if kind not in ((3, 11, 12) if dst.version == 4 else (1, 2, 3, 4)) or piece.is_first:
         raise Verdict("kernel")
     try:
         src, proto, l4 = read_quote(view, at + 8, dst.version)
@@ -249,8 +299,8 @@ def read_quote(view, at, version):
     head = view.load(at, 40)
     if head[0] >> 4 != 6:
         raise Verdict("kernel")
-    proto, l4, is_later = walk(view, head[6], at + 40)
-    if is_later:
+    proto, l4, piece = walk(view, head[6], at + 40)
+    if piece.is_later:
         raise Verdict("kernel")
     return ipaddress.ip_address(head[8:24]), proto, l4
 
@@ -378,7 +428,8 @@ class Differential(lib.ReplayCase):
         self.assertLessEqual({"forward", "kernel", "truncated", "snaplen", "bad_ip_version",
                               "bad_header_length", "bad_total_length", "bad_checksum",
                               "ttl_expired", "unknown_extension_header", "vlan_depth",
-                              "fragment_unmatched", "no_backend", "unsupported_l4"}, seen)
+                              "fragment_unmatched", "fragment_bad", "no_backend",
+                              "unsupported_l4"}, seen)
 
     def test_a_second_opinion(self):
         self.check_seed(20261)

@@ -127,6 +127,60 @@ def fragment_header(following, offset, more, ident=1):
     return struct.pack("!BBHI", following, 0, offset | more, ident)
 
 
+def set_ipv4(packet, payload, fragment):
+    """An IPv4 packet's header before another payload."""
+    n = (packet[0] & 15) * 4
+    head = packet[:2] + struct.pack("!H", n + len(payload)) + packet[4:6]
+    head += struct.pack("!H", fragment) + packet[8:10] + b"\0\0" + packet[12:n]
+    return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + payload
+
+
+def piece(packet, offset, n_bytes, more, ident=1):
+    """
+    A fragment of a whole packet: n_bytes of what follows the fixed header (IPv6), or the header
+    (IPv4, whose identification and flags stay).
+    """
+    if packet[0] >> 4 == 6:
+        payload = fragment_header(packet[6], offset, more, ident)
+        payload += packet[40 + offset:40 + offset + n_bytes]
+        return packet[:4] + struct.pack("!HB", len(payload), FRAGMENT) + packet[7:40] + payload
+    n = (packet[0] & 15) * 4
+    flags = packet[6] << 8 & 0xC000 | more << 13
+    return set_ipv4(packet, packet[n + offset:n + offset + n_bytes], flags | offset // 8)
+
+
+def pieces(packet, n_bytes, ident=1):
+    """All fragments of a packet in order; n_bytes, a multiple of 8, in each but the last."""
+    total = len(packet) - (40 if packet[0] >> 4 == 6 else (packet[0] & 15) * 4)
+    return [piece(packet, offset, n_bytes, offset + n_bytes < total, ident)
+            for offset in range(0, total, n_bytes)]
+
+
+def place_of(packet):
+    """Of a fragment: offset, whether more follow, payload, next header (IPv6)."""
+    if packet[0] >> 4 == 6:
+        assert packet[6] == FRAGMENT, "no fragment header"
+        following, _, field, _ = struct.unpack_from("!BBHI", packet, 40)
+        return field & 0xFFF8, field & 1, packet[48:], following
+    field, = struct.unpack_from("!H", packet, 6)
+    return (field & 0x1FFF) * 8, field >> 13 & 1, packet[(packet[0] & 15) * 4:], None
+
+
+def put_together(packets):
+    """The packet whose fragments these are, which must fit without gap or overlap."""
+    places = sorted((place_of(packet), packet) for packet in packets)
+    payload = b""
+    for (offset, more, part, _), packet in places:
+        parse_ip(packet)
+        assert offset == len(payload), f"at {offset}, where {len(payload)} is next"
+        assert more == (packet is not places[-1][1]), "more fragments"
+        payload += part
+    (_, _, _, following), first = places[0]
+    if first[0] >> 4 == 6:
+        return first[:4] + struct.pack("!HB", len(payload), following) + first[7:40] + payload
+    return set_ipv4(first, payload, first[6] << 8 & 0x8000)
+
+
 @dataclasses.dataclass
 class Ip:
     """A packet with all its lengths checked."""
@@ -158,6 +212,27 @@ def parse_ip(data):
     return Ip(4, str(ipaddress.ip_address(data[12:16])),
               str(ipaddress.ip_address(data[16:20])), proto, ttl, tos, data[header:],
               fragment, ident)
+
+
+@dataclasses.dataclass
+class Icmp:
+    """ICMP or ICMPv6 with its checksum checked."""
+    kind: int
+    code: int
+    rest: bytes  # all after the checksum
+
+
+def parse_icmp(outer):
+    """Of an Ip."""
+    pseudo = b""
+    if outer.version == 6:
+        assert outer.proto == ICMPV6, "not ICMPv6"
+        pseudo = pseudo_header(address(outer.src), address(outer.dst), ICMPV6,
+                               len(outer.payload))
+    else:
+        assert outer.proto == ICMP, "not ICMP"
+    assert checksum(pseudo + outer.payload) == 0, "ICMP checksum"
+    return Icmp(outer.payload[0], outer.payload[1], outer.payload[4:])
 
 
 @dataclasses.dataclass

@@ -363,6 +363,11 @@ class Daemon:
         self.environment = {**os.environ, "LSAN_OPTIONS": f"suppressions={suppressions}"}
         self.process = None
 
+    def port(self, **keys):
+        return {"name": "wan", "device": f"{self.driver},iface=wan0", "mtu": 1500,
+                "addresses": [f"{self.own[family]}/{LENGTH[family]}" for family in FAMILIES],
+                **keys}
+
     def write(self, *services, **dataplane):
         """The configuration file; JSON is YAML too. Not a half of it is ever seen."""
         new = self.folder / "new.yaml"
@@ -370,9 +375,7 @@ class Daemon:
             "dataplane": {
                 "workers": self.workers, "kernel": "tap", "idle": "adaptive",
                 "flow_entries": 65536,
-                "ports": [{"name": "wan", "device": f"{self.driver},iface=wan0", "mtu": 1500,
-                           "addresses": [f"{self.own[family]}/{LENGTH[family]}"
-                                         for family in FAMILIES]}],
+                "ports": [self.port()],
                 **dataplane},
             "control": {"socket": str(self.socket), "metrics": "off"},
             "services": services}, indent=1), encoding="utf-8")

@@ -6,11 +6,13 @@ Each test has a shuntd of its own, in a network namespace of its own. SHUNTD, SH
 SHUNT_REPLAY name the programs.
 """
 
+import contextlib
 import fcntl
 import json
 import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -251,6 +253,7 @@ class Edits(ControlCase):
             "name": "dns", "address": "198.51.100.16/28", "protocol": "any", "port": "any",
             "table": {"algorithm": "ring", "size": 512}, "affinity": "source-ip",
             "forward": "vxlan", "tunnel_port": 4790, "vni": 77, "carry": ["ipip", "gre"],
+            "echo": "reply", "fragment": "inner", "mss_clamp": None, "quic": [],
             "packets": 0, "bytes": 0, "flows": 0, "backends": []})
         self.ctl("service", "add", "plain", "--address", VIP6, "--protocol", "udp", "--port",
                  "53")
@@ -260,6 +263,71 @@ class Edits(ControlCase):
         self.ctl("service", "remove", "web")
         self.assertEqual([one["name"] for one in self.json("service", "list")["services"]],
                          ["dns", "plain"])
+
+    def test_service_add_takes_what_becomes_of_special_packets(self):
+        self.start()
+        self.ctl("service", "add", "t", "--address", VIP, "--protocol", "tcp", "--port", "81",
+                 "--echo", "forward", "--fragment", "outer", "--mss-clamp", "auto")
+        found = self.json("service", "show", "t")["service"]
+        self.assertEqual([found[key] for key in ("echo", "fragment", "mss_clamp", "quic")],
+                         ["forward", "outer", "auto", []])
+        text = self.ctl("service", "show", "t")
+        for line in ("echo         forward\n", "fragment     outer\n", "mss_clamp    auto\n"):
+            self.assertIn(line, text)
+
+    def test_quic(self):
+        self.start()
+        self.ctl("service", "add", "q", "--address", VIP, "--protocol", "udp", "--port", "443",
+                 "--affinity", "quic", "--quic", "0:2:4,6:1:18")
+        self.ctl("backend", "add", "q/a", "10.0.1.1", "--quic-id", "1e10,00")
+        self.ctl("backend", "add", "q/b", "10.0.1.2", "--quic-id", "0012")
+        self.refuse("backend", "add", "q/c", "10.0.1.3", "--quic-id", "0012", status=FAILED,
+                    says=["quic_id: 0012 is that of backend 'b'"])
+        self.refuse("backend", "add", "q/c", "10.0.1.3", "--quic-id", "123", status=BAD_USAGE,
+                    says=["quic_id: expected 1 to 15 bytes", "'123'"])
+        self.refuse("service", "add", "r", "--address", VIP, "--protocol", "udp", "--port",
+                    "444", "--affinity", "quic", "--quic", "0:2", status=BAD_USAGE,
+                    says=["no key 'nonce_length'"])
+        found = self.json("service", "show", "q")["service"]
+        self.assertEqual(found["quic"], [
+            {"config_id": 0, "server_id_length": 2, "nonce_length": 4, "cid_key": None,
+             "first_octet_encodes_cid_length": False},
+            {"config_id": 6, "server_id_length": 1, "nonce_length": 18, "cid_key": None,
+             "first_octet_encodes_cid_length": False}])
+        self.assertEqual([one["quic_id"] for one in found["backends"]], [["1e10", "00"], ["0012"]])
+        self.assertIn("quic         config_id 6, server ids of 1 bytes, nonces of 18, no key\n",
+                      self.ctl("service", "show", "q"))
+        shown = self.ctl("config", "show")
+        self.assertIn('quic_id: ["1e10", "00"]}', shown)
+        self.daemon.config.write_text(shown, encoding="utf-8")
+        self.ctl("reload")
+        self.assertEqual(self.ctl("config", "show"), shown)
+
+    def test_a_key_is_shown_in_the_configuration_alone(self):
+        self.start()
+        key, other = "00112233445566778899aabbccddeeff", "ff112233445566778899aabbccddee00"
+        config = {"config_id": 0, "server_id_length": 2, "nonce_length": 4, "cid_key": key}
+        params = service("q", protocol="udp", affinity="quic", quic=[config], backends=[
+            {"name": "a", "address": "10.0.1.1", "quic_id": "0012"}])
+        connection = self.connect()
+        self.assertNotIn("error", connection.call("service.add", params))
+        shown = self.ctl("config", "show")
+        self.assertIn(f'cid_key: "{key}"', shown)
+        for args in (["service", "show", "q"], ["service", "list"], ["backend", "list"]):
+            self.assertNotIn(key, self.ctl("--json", *args) + self.ctl(*args))
+        self.assertEqual(self.json("service", "show", "q")["service"]["quic"][0]["cid_key"],
+                         "set")
+        self.daemon.config.write_text(shown.replace(key, other), encoding="utf-8")
+        plan = self.ctl("--json", "plan", self.daemon.config)
+        change, = json.loads(plan)["services"][0]["changes"]
+        self.assertEqual([change[side][0]["cid_key"] for side in ("from", "to")],
+                         ["set", "changed"])
+        self.assertFalse(key in plan or other in plan)
+        self.daemon.config.write_text(shown.replace(key, other[1:]), encoding="utf-8")
+        said = self.run_ctl("reload", status=BAD_USAGE).stderr
+        self.assertIn("cid_key: expected 32 hex digits", said)
+        log = self.daemon.log.read_text(encoding="utf-8")
+        self.assertFalse(other[1:] in said or other[1:] in log or key in log)
 
     def test_what_is_wrong_changes_nothing(self):
         self.start(service(table={"algorithm": "maglev", "size": 7}),
@@ -302,6 +370,17 @@ class Edits(ControlCase):
             ("no forward mode", ["service", "add", "new", "--address", VIP, "--protocol",
                                  "tcp", "--port", "81", "--forward", "nat"], BAD_USAGE,
              ["ipip"]),
+            ("no way to fragment", ["service", "add", "new", "--address", VIP, "--protocol",
+                                    "tcp", "--port", "81", "--fragment", "no"], BAD_USAGE,
+             ["inner, outer or drop"]),
+            ("an MSS of UDP", ["service", "add", "new", "--address", VIP, "--protocol", "udp",
+                               "--port", "81", "--mss-clamp", "1400"], BAD_USAGE,
+             ["mss_clamp is for protocol tcp or any"]),
+            ("the balancer's own address", ["backend", "add", "web/x", "192.0.2.1"], FAILED,
+             ["192.0.2.1 is the balancer's own, of port 'wan'"]),
+            ("a server id without configurations", ["backend", "add", "web/x", "10.0.0.9",
+                                                    "--quic-id", "01"], FAILED,
+             ["services with the key 'quic'"]),
             ("no service to remove", ["service", "remove", "new"], FAILED, ["'new'"]),
             ("no service to show", ["service", "show", "new"], FAILED, ["'new'"]),
             ("no service to list", ["backend", "list", "new"], FAILED, ["'new'"]),
@@ -638,6 +717,57 @@ class Plans(ControlCase):
         self.assertIn("restart", plan["obstacle"])
         self.refuse("reload", self.folder / "next.yaml", status=FAILED, says=["restart"])
 
+    def test_bounds_take_a_restart(self):
+        self.start()
+        plan = self.plan(service(), dataplane={
+            "fragments": {"datagrams": 64, "waiting": 17}, "handoff": 4096,
+            "replies": {"total": 7, "source": 8}})
+        self.assertEqual(plan["settings"], [
+            {"key": "dataplane.fragments.datagrams", "from": 4096, "to": 64},
+            {"key": "dataplane.fragments.waiting", "from": 1024, "to": 17},
+            {"key": "dataplane.handoff", "from": 2048, "to": 4096},
+            {"key": "dataplane.replies.total", "from": 10000, "to": 7},
+            {"key": "dataplane.replies.source", "from": 100, "to": 8}])
+        self.assertIn("fragments, handoff and replies are fixed", plan["obstacle"])
+        for keys in ({"fragments": {"datagrams": 64}}, {"fragments": {"waiting": 17}},
+                     {"handoff": 64}, {"replies": {"total": 7}}, {"replies": {"source": 8}}):
+            with self.subTest(keys):
+                self.plan(service(), dataplane=keys)
+                self.refuse("reload", self.folder / "next.yaml", status=FAILED,
+                            says=["restart"])
+
+    def test_a_vlan_and_special_packets_take_none(self):
+        self.start()
+        port = {"name": "wan", "device": "net_null0,no-rx=1", "vlan": 7,
+                "addresses": ["192.0.2.1/24", "2001:db8::1/64"],
+                "next_hop": "02:00:00:00:00:fe"}
+        plan = self.plan(service(echo="drop", fragment="outer", mss_clamp=1400),
+                         dataplane={"ports": [port]})
+        change, = plan["settings"]
+        self.assertEqual([change[side][0]["vlan"] for side in ("from", "to")], ["keep", 7])
+        self.assertEqual(plan["obstacle"], None)
+        web, = plan["services"]
+        self.assertEqual((web["changes"], web["slots_moved"]), ([
+            {"key": "echo", "from": "reply", "to": "drop"},
+            {"key": "fragment", "from": "inner", "to": "outer"},
+            {"key": "mss_clamp", "from": None, "to": 1400}], 0))
+        self.ctl("reload", self.folder / "next.yaml")
+        self.assertIn("      vlan: 7\n", self.ctl("config", "show"))
+
+    def test_server_ids_move_no_slot(self):
+        self.start(service("q", 1, protocol="udp"))
+        config = {"config_id": 0, "server_id_length": 1, "nonce_length": 4}
+        changed = service("q", 1, protocol="udp", affinity="quic", quic=[config])
+        changed["backends"][0]["quic_id"] = ["0a", "0b"]
+        found, = self.plan(changed)["services"]
+        self.assertEqual((found["slots_moved"], found["backends"]), (0, [
+            {"name": "q-1", "change": "change",
+             "changes": [{"key": "quic_id", "from": [], "to": ["0a", "0b"]}]}]))
+        self.assertEqual(found["changes"], [
+            {"key": "affinity", "from": "5-tuple", "to": "quic"},
+            {"key": "quic", "from": [], "to": [
+                {**config, "cid_key": None, "first_octet_encodes_cid_length": False}]}])
+
     def test_a_bad_file(self):
         self.start()
         path = self.folder / "bad.yaml"
@@ -741,6 +871,9 @@ class Shows(ControlCase):
             ("another command's --watch", ["status", "--watch"], "--watch is not for"),
             ("another command's --save", ["reload", "--save"], "--save is not for"),
             ("no such option", ["--frobnicate"], "frobnicate"),
+            ("no time", ["--timeout", "1s", "status"], "--timeout: expected seconds"),
+            ("a time below none", ["--timeout=-1", "status"], "--timeout: expected seconds"),
+            ("too much time", ["-t", "1000001", "status"], "0 to 1000000"),
         ]
         for what, args, says in rows:
             with self.subTest(what):
@@ -834,6 +967,136 @@ class Protocol(ControlCase):
                  for one in self.json("backend", "list")["backends"]}
         self.assertEqual(found, {f"b{i}": (i + 1, f"10.1.0.{i + 1}") for i in range(50)})
         self.assertEqual(self.json("status")["rpc"]["accepted"], 53)
+
+
+class Clients(ControlCase):
+    """Those who take more than their part, and the others."""
+
+    def log(self):
+        return self.daemon.log.read_text(encoding="utf-8")
+
+    def test_who_asks_much_and_does_not_read_holds_nobody_up(self):
+        many = [{"name": f"web-{i}", "address": f"10.1.{i // 250}.{i % 250 + 1}"}
+                for i in range(4000)]
+        self.start(service(backends=many))
+        line = b'{"jsonrpc":"2.0","id":1,"method":"backend.list"}\n'
+        n_sent = 0
+        for _ in range(5):
+            client = self.connect()
+            client.socket.setblocking(False)
+            # Small enough to be taken whole, or not at all.
+            for _ in range(1000):
+                with contextlib.suppress(BlockingIOError):
+                    n_sent += client.socket.send(line) == len(line)
+        self.assertGreater(n_sent, 500)
+        # As many as are told of here were carried out: one of each, and these.
+        for number in range(1, 51):
+            rpc = self.json("status")["rpc"]
+            self.assertLessEqual(rpc["requests"], 5 + number)
+        self.assertEqual((rpc["clients"], rpc["stalled"], rpc["evicted"]), (6, 0, 0))
+
+    def test_all_places_taken_by_idle_clients(self):
+        self.start()
+        idle = [self.connect() for _ in range(64)]
+        working = self.connect()  # there may be more in the backlog
+        for number in (1, 2):
+            end = time.monotonic() + TIMEOUT_S
+            while True:
+                done = subprocess.run([SHUNTCTL, "--socket", self.daemon.socket, "status",
+                                       "--json"], check=False, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, timeout=TIMEOUT_S)
+                if done.returncode == DONE or time.monotonic() > end:
+                    break
+                self.assertIn(b"64 clients are connected already", done.stderr)
+                time.sleep(0.1)
+            self.assertEqual(json.loads(done.stdout)["rpc"]["evicted"], number)
+            idle.append(self.connect())
+        told = json.loads(idle[0].file.readline())["error"]
+        self.assertRegex(told["message"], "^closed after [0-9]+ s without a request")
+        self.assertEqual(idle[0].file.readline(), b"")
+        self.assertIn("64 clients", working.answer()["error"]["message"])
+        # Told, and not again within the minute.
+        self.assertEqual(self.log().count("was closed for a new one"), 1)
+
+    def test_a_daemon_that_does_not_answer(self):
+        self.start()
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            for args in (["status"], ["backend", "drain", "web/web-1"], ["top"]):
+                self.refuse("--timeout", "1", *args, status=FAILED,
+                            says=[str(self.daemon.socket), "none came in time",
+                                  "shuntd is stopped, or busy", "--timeout SECONDS"])
+            waiting = subprocess.Popen([SHUNTCTL, "--socket", self.daemon.socket, "-t", "0",
+                                        "status"], stdout=subprocess.DEVNULL)
+            self.addCleanup(waiting.wait, TIMEOUT_S)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                waiting.wait(1.5)
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+        self.assertEqual(waiting.wait(TIMEOUT_S), DONE)
+
+    def test_why_a_build_failed_is_one_line(self):
+        self.start()
+        pid = self.daemon.process.pid
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        used = 1024 * int(status.partition("VmSize:")[2].split()[0])
+        connection = self.connect()
+        before = resource.prlimit(pid, resource.RLIMIT_AS)
+        # Of the table's 32 MiB there is room for less.
+        resource.prlimit(pid, resource.RLIMIT_AS, (used + (24 << 20), before[1]))
+        answer = connection.call("service.add", {
+            "name": "big", "address": "198.51.100.99", "protocol": "tcp", "port": 1,
+            "table": {"algorithm": "maglev", "size": 16777213}})
+        resource.prlimit(pid, resource.RLIMIT_AS, before)
+        self.assertEqual(answer["error"]["message"],
+                         "there is not enough memory for the tables")
+        self.assertIn("shuntd: the change is undone: there is not enough memory for the "
+                      "tables\n", self.log())
+        self.assertNotIn("\n\n", self.log())
+        self.assertEqual(self.generation(), 1)
+
+    def test_a_small_limit_of_open_files_is_named(self):
+        started = []
+        for n in range(10, 35):
+            with self.subTest(n):
+                self.addCleanup(self.daemon.stop)
+                if self.starts_with_files(n):
+                    started.append(n)
+                    self.json("status")
+                    self.daemon.stop()
+                self.assertIn(f"the limit of open files is {n}, and ", self.log())
+        self.assertEqual(started, list(range(started[0], 35)))
+
+    def starts_with_files(self, n):
+        """Whether; where not, it has ended, and not well."""
+        self.daemon.write(service())
+        with open(self.daemon.log, "wb") as log:
+            process = subprocess.Popen(
+                ["unshare", "--net", SHUNTD, "--config", self.daemon.config], stderr=log,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+        self.daemon.process = process
+        end = time.monotonic() + TIMEOUT_S
+        while process.poll() is None and "ready" not in self.log():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        if process.poll() is None:
+            return True
+        self.daemon.process = None
+        self.assertEqual(process.returncode, FAILED, self.log())
+        return False
+
+    def test_a_limit_of_open_files_is_raised_where_that_is_allowed(self):
+        self.daemon.write(service())
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.assertGreater(hard, 200)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (20, hard))
+        try:
+            self.daemon.start()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        self.assertEqual(self.log(), "shuntd: ready\n")
+        clients = [self.connect() for _ in range(63)]
+        self.assertEqual(clients[-1].call("status")["result"]["rpc"]["clients"], 63)
 
 
 class Explains(ControlCase):

@@ -305,7 +305,8 @@ class Values(MetricsCase):
         self.assertEqual(metrics.get("build_info", version=status["version"]), 1)
         self.assertEqual(metrics.get("backends_unreached"), status["unreached"])
         self.assertAlmostEqual(metrics.get("table_build_seconds"), status["build_seconds"], 8)
-        for name in ("accepted", "refused", "requests", "errors", "oversized", "stalled"):
+        for name in ("accepted", "refused", "evicted", "requests", "errors", "oversized",
+                     "stalled"):
             self.assertEqual(metrics.get(f"control_{name}_total"), status["rpc"][name], name)
         self.assertGreaterEqual(metrics.get("uptime_seconds"), status["uptime_seconds"])
 

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """ctl_netlink against a real kernel: netlink_probe watches destinations in one network
-namespace, and a second one answers for them. NETLINK_PROBE names the program.
+namespace, and a second one answers for them. shuntd keeps its twins there as they are to be.
+NETLINK_PROBE and SHUNTD name the programs.
 """
 
 import atexit
@@ -9,14 +10,17 @@ import json
 import os
 import pathlib
 import queue
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
 
 PROGRAM = os.environ.get("NETLINK_PROBE", "")
+SHUNTD = os.environ.get("SHUNTD", "")
 # Of one change to be seen, also under sanitizers on a busy machine.
 TIMEOUT_S = 30
 
@@ -55,6 +59,13 @@ def if_index(name, namespace=NEAR):
 def neigh_states(addr):
     entries = json.loads(run("ip", "-n", NEAR, "-j", "neigh", "show", "to", addr) or "[]")
     return [state for entry in entries for state in entry["state"]]
+
+
+def n_lost():
+    """Notifications that the kernel could not queue for a program in near."""
+    table = run("ip", "netns", "exec", NEAR, "cat", "/proc/net/netlink")
+    names, *rows = [line.split() for line in table.splitlines()]
+    return sum(int(row[names.index("Drops")]) for row in rows)
 
 
 def remove_namespaces():
@@ -148,12 +159,6 @@ class Probe:
 
     def command(self, line):
         return self.commands(line)[0]
-
-    def n_lost(self):
-        """Notifications that the kernel could not queue for the probe."""
-        table = run("ip", "netns", "exec", NEAR, "cat", "/proc/net/netlink")
-        names, *rows = [line.split() for line in table.splitlines()]
-        return sum(int(row[names.index("Drops")]) for row in rows)
 
     def end(self):
         """Returns the exit status."""
@@ -519,7 +524,7 @@ class Floods(NetlinkCase):
         self.start()
         self.probe.process.send_signal(signal.SIGSTOP)
         self.flood()
-        self.assertGreater(self.probe.n_lost(), 0)
+        self.assertGreater(n_lost(), 0)
         self.probe.process.send_signal(signal.SIGCONT)
         self.check_after()
 
@@ -573,9 +578,141 @@ class Commands(NetlinkCase):
         self.end()
 
 
+class Twins(NetlinkCase):
+    """far reaches 10.7.0.1 and fd07::1 of near by lan1, which shuntd has: its twin has them."""
+    ADDRESSES = {("10.7.0.1", 24), ("fd07::1", 64)}
+    MTU = 1400
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if shutil.which("ping") is None:
+            raise unittest.SkipTest("there is no ping; tools/setup check installs it")
+
+    def setUp(self):
+        super().setUp()
+        near("addr flush dev lan1")
+        sysctl(NEAR, "ipv6/conf/lan1/disable_ipv6", 1)
+        # Its own duplicate address detection takes a second.
+        sysctl(NEAR, "ipv6/conf/default/accept_dad", 0)
+        batch(FAR, ["addr add 10.7.0.2/24 dev lan1", "addr add fd07::2/64 dev lan1 nodad"])
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-netlink-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.process = self.start()
+        self.wait_until(lambda: self.addresses() >= self.ADDRESSES)
+
+    def start(self):
+        config = self.folder / "shunt.yaml"
+        config.write_text(json.dumps({
+            "dataplane": {
+                "workers": 1, "kernel": "tap", "idle": "adaptive", "flow_entries": 4096,
+                "ports": [{"name": "wan", "device": "net_af_xdp,iface=lan1",
+                           "mtu": self.MTU,
+                           "addresses": [f"{addr}/{length}"
+                                         for addr, length in sorted(self.ADDRESSES)]}]},
+            "control": {"socket": str(self.folder / "sock"), "metrics": "off"},
+            "services": []}), encoding="utf-8")
+        # Of DPDK's XDP sockets, not ours: libxdp keeps what it once made.
+        suppressions = self.folder / "lsan"
+        suppressions.write_text("leak:libxdp.so\n", encoding="ascii")
+        with open(self.folder / "log", "wb") as log:
+            process = subprocess.Popen(
+                ["ip", "netns", "exec", NEAR, SHUNTD, "--config", str(config)], stderr=log,
+                env={**os.environ, "LSAN_OPTIONS": f"suppressions={suppressions}"})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.wait_until(lambda: "shuntd: ready" in self.words()
+                        or process.poll() is not None)
+        self.assertIsNone(process.poll(), self.words())
+        return process
+
+    def words(self):
+        return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
+
+    def wait_until(self, is_true):
+        end = time.monotonic() + TIMEOUT_S
+        while not is_true():
+            if time.monotonic() > end:
+                self.fail(f"not in time: {near('addr show')}\n{self.words()}")
+            time.sleep(0.02)
+
+    def twin(self):
+        return json.loads(near("-j addr show wan"))[0]
+
+    def addresses(self):
+        return {(info["local"], info["prefixlen"]) for info in self.twin()["addr_info"]}
+
+    def is_up(self):
+        return "UP" in self.twin()["flags"]
+
+    def ping(self):
+        """far's kernel knows nothing of near any more: it asks by ARP and ND first."""
+        far("neigh flush dev lan1")
+        for addr, _ in sorted(self.ADDRESSES):
+            run("ip", "netns", "exec", FAR, "ping", "-q", "-c", "1", "-w", str(TIMEOUT_S),
+                addr)
+
+    def finish(self):
+        self.process.terminate()
+        self.assertEqual(self.process.wait(TIMEOUT_S), 0, self.words())
+        self.assertNotIn("Sanitizer", self.words())
+        self.assertNotIn("cannot be set up", self.words())
+
+    def test_addresses_come_back_when_the_twin_comes_up(self):
+        self.ping()
+        for _ in range(2):
+            near("link set wan down mtu 1300")
+            self.wait_until(lambda: self.words().count("twin wan is down") > 0)
+            self.assertNotIn(("fd07::1", 64), self.addresses())
+            near("addr flush dev wan")
+            near("link set wan up")
+            self.wait_until(lambda: self.addresses() >= self.ADDRESSES)
+            self.wait_until(lambda: self.twin()["mtu"] == self.MTU)
+            self.ping()
+        self.finish()
+
+    def test_a_twin_that_goes_down_for_a_moment(self):
+        for _ in range(10):
+            batch(NEAR, ["link set wan down", "link set wan up"])
+            self.wait_until(lambda: self.addresses() >= self.ADDRESSES)
+        self.ping()
+        self.finish()
+
+    def test_a_twin_that_is_put_down_stays_down(self):
+        near("link set wan down")
+        self.wait_until(lambda: "twin wan is down" in self.words())
+        # Other links' changes are none of its own.
+        near("link set lan0 mtu 1450")
+        near("link set lan0 down")
+        near("link set lan0 up")
+        time.sleep(2)
+        self.assertFalse(self.is_up())
+        self.assertNotIn(("fd07::1", 64), self.addresses())
+        near("link set wan up")
+        self.wait_until(lambda: self.addresses() >= self.ADDRESSES)
+        self.ping()
+        self.finish()
+
+    def test_the_news_of_it_are_lost(self):
+        """It went down and came up, and the kernel had no room to say so."""
+        self.process.send_signal(signal.SIGSTOP)
+        lines = [f"neigh replace 10.0.{i % 2}.{i // 2 % 200 + 9} lladdr {OTHER_MAC} "
+                 f"dev lan0 nud {'reachable' if i % 3 else 'stale'}" for i in range(20000)]
+        batch(NEAR, lines)
+        batch(NEAR, ["link set wan down", "link set wan up"])
+        self.assertGreater(n_lost(), 0)
+        self.assertNotIn(("fd07::1", 64), self.addresses())
+        self.process.send_signal(signal.SIGCONT)
+        self.wait_until(lambda: self.addresses() >= self.ADDRESSES)
+        self.ping()
+        self.finish()
+
+
+
 def main():
-    if not pathlib.Path(PROGRAM).is_file():
-        sys.exit("NETLINK_PROBE does not name netlink_probe; meson sets it")
+    for name, program in (("NETLINK_PROBE", PROGRAM), ("SHUNTD", SHUNTD)):
+        if not pathlib.Path(program).is_file():
+            sys.exit(f"{name} does not name a program; meson sets it")
     # unittest runs no cleanups where it is interrupted or cannot print.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if os.geteuid() == 0:

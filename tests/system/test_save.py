@@ -6,6 +6,7 @@ is whole, whenever one looks and whatever ends.
 SHUNTD and SHUNTCTL name the programs.
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -156,7 +157,45 @@ class Refusals(SaveCase):
         self.assertEqual(self.config.read_text(encoding="utf-8"), self.ctl("config", "show"))
 
 
+    def test_a_folder_that_another_saves_into(self):
+        self.write()
+        self.start()
+        there = os.open(self.place, os.O_RDONLY)
+        self.addCleanup(os.close, there)
+        fcntl.flock(there, fcntl.LOCK_EX)
+        self.check_refusal("Device or resource busy")
+        fcntl.flock(there, fcntl.LOCK_UN)
+        self.ctl("config", "save")
+        self.assertEqual(self.config.read_text(encoding="utf-8"), self.ctl("config", "show"))
+
+
 class Wholeness(SaveCase):
+    def names(self):
+        return sorted(one.name for one in self.place.iterdir())
+
+    def test_what_was_left_by_one_that_was_killed(self):
+        """Whatever has the name of the file beside: the next save replaces it, and writes to
+        nothing that it points to."""
+        self.write()
+        self.start()
+        beside = self.place / ".shunt.yaml.tmp"
+        other = self.folder / "other"
+        rows = [
+            ("half a file", lambda: beside.write_text("services:", encoding="ascii")),
+            ("a symbolic link", lambda: beside.symlink_to(other)),
+            ("a hard link", lambda: beside.hardlink_to(other)),
+        ]
+        for what, put in rows:
+            with self.subTest(what):
+                other.write_text("another's", encoding="ascii")
+                put()
+                self.config.unlink()
+                self.ctl("config", "save")
+                self.assertEqual(self.names(), ["shunt.yaml"])
+                self.assertEqual(self.config.read_text(encoding="utf-8"),
+                                 self.ctl("config", "show"))
+                self.assertEqual(other.read_text(encoding="ascii"), "another's")
+
     def test_the_file_is_whole_at_any_moment(self):
         """Read all the while, and after shuntd was killed at some moment of saving: the file
         is always one that a shuntd starts from, of the old state or of the new."""
@@ -185,11 +224,14 @@ class Wholeness(SaveCase):
                 self.process.wait()
                 saver.join()
                 self.assertIn(self.config.read_text(encoding="utf-8"), states)
+                self.assertIn(self.names(), [["shunt.yaml"], [".shunt.yaml.tmp", "shunt.yaml"]])
                 self.start()
         finally:
             is_over.set()
             reader.join()
         self.assertEqual(seen, states)
+        self.ctl("config", "save")
+        self.assertEqual(self.names(), ["shunt.yaml"])
 
     def save_until_killed(self):
         for state in ["up", "drain"] * 1000:

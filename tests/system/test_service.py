@@ -5,6 +5,7 @@
 systemd is played by a socket of the test's. SHUNTD names the program; SHUNT_UNIT the unit.
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -19,6 +20,8 @@ import unittest
 
 SHUNTD = os.environ.get("SHUNTD", "")
 SHUNT_UNIT = os.environ.get("SHUNT_UNIT", "")
+# Errors of one file that are told.
+N_TOLD = 1000
 # Of one start or word, also under sanitizers on a busy machine.
 TIMEOUT_S = 60
 
@@ -112,6 +115,96 @@ class Notifications(unittest.TestCase):
         self.write(4)
         self.reload()
         self.stop()
+
+    def test_a_reload_waits_for_nobody(self):
+        """Whatever is in the file's place: it is refused, and shuntd goes on."""
+        self.start()
+        self.assertEqual(self.told(), {"READY": "1"})
+
+        def listen():
+            there = socket.socket(socket.AF_UNIX)
+            self.addCleanup(there.close)
+            there.bind(str(self.config))
+
+        rows = [
+            ("a socket", listen, "a regular file, found a socket"),
+            ("a device", lambda: self.config.symlink_to("/dev/zero"),
+             "a regular file, found a device"),
+            ("a folder", self.config.mkdir, "a regular file, found a directory"),
+            ("a pipe", lambda: os.mkfifo(self.config), "a regular file, found a pipe"),
+        ]
+        for what, put, says in rows:
+            with self.subTest(what):
+                if self.config.is_dir():
+                    self.config.rmdir()
+                else:
+                    self.config.unlink()
+                put()
+                self.reload()
+                self.assertIn(says, self.log_text())
+        self.config.unlink()
+        self.write(4)
+        self.reload()
+        self.stop()
+
+    def ask(self, method, **params):
+        """The socket that has the answer to come."""
+        client = socket.socket(socket.AF_UNIX)
+        self.addCleanup(client.close)
+        client.settimeout(TIMEOUT_S)
+        client.connect(str(self.folder / "shunt.sock"))
+        client.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method,
+                                   "params": params}).encode("ascii") + b"\n")
+        return client
+
+    def answer(self, client):
+        return json.loads(client.makefile(encoding="utf-8").readline())
+
+    def write_wrong(self, n_errors):
+        path = self.folder / "wrong.yaml"
+        path.write_text("services:\n" + "- 1\n" * n_errors, encoding="ascii")
+        return str(path)
+
+    def test_a_thousand_errors_of_a_file_are_told(self):
+        self.start()
+        self.assertEqual(self.told(), {"READY": "1"})
+        for n_errors in (N_TOLD, N_TOLD + 1, 50 * N_TOLD):
+            with self.subTest(n_errors):
+                path = self.write_wrong(n_errors)
+                said = self.answer(self.ask("plan", path=path))["error"]["message"]
+                lines = said.split("\n")
+                expected = [f"{path}:{k + 2}:3: " for k in range(N_TOLD)]
+                if n_errors > N_TOLD:
+                    expected.append(f"{path}: ... and more: {N_TOLD} errors are shown")
+                self.assertEqual([line[:len(place)] for line, place in zip(lines, expected)],
+                                 expected)
+                self.assertEqual(len(lines), len(expected))
+        self.stop()
+
+    def test_a_stop_does_not_wait_for_what_is_read(self):
+        """Files of millions of items, of which reading the first has begun."""
+        self.start()
+        self.assertEqual(self.told(), {"READY": "1"})
+        path = self.write_wrong(15_000_000)
+        clients = [self.ask(method, path=path) for method in ("plan", "reload", "reload")]
+        # Not begun yet is the same: nobody waits for it then.
+        time.sleep(0.2)
+        self.stop()
+        for client in clients:
+            self.assertEqual(self.answer(client)["error"]["message"], "shuntd stops")
+
+    def test_a_stop_does_not_wait_for_a_file_that_another_holds(self):
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        self.start()
+        self.assertEqual(self.told(), {"READY": "1"})
+        with open(self.config, "rb+") as held:
+            # Who opens it waits until this process has let go of it.
+            fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            clients = [self.ask("plan", path=str(self.config)), self.ask("reload")]
+            time.sleep(0.2)
+            self.stop()
+        for client in clients:
+            self.assertEqual(self.answer(client)["error"]["message"], "shuntd stops")
 
     def nothing_for(self, seconds):
         """What is told in that time."""

@@ -27,9 +27,9 @@ from test_metrics import (SHUNTCTL, SHUNTD, TIMEOUT_S, VIP_EMPTY, MetricsCase, b
                           service)
 
 SCRIPT = shutil.which("dpdk-telemetry.py")
-COMMANDS = ["backend", "backends", "drops", "packets", "service", "services", "status", "worker",
+COMMANDS = ["backend", "backends", "drops", "packets", "ports", "service", "services", "status", "worker",
             "workers"]
-NO_PARAMETER = ("status", "packets", "drops", "workers")
+NO_PARAMETER = ("status", "packets", "drops", "workers", "ports")
 PAGE, SHOWN_MAX, NAME_MAX = 50, 127, 255
 N_CLIENTS = 8
 

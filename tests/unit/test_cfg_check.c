@@ -74,6 +74,29 @@ static const struct {
 		"dataplane: {ports: [{name: p, device: d, addresses: ['2001:db8::1/64'], "
 		"mtu: 1280}, {name: q, device: e, addresses: [192.0.2.1], mtu: 576}]}\n",
 		""},
+	{"without twins ports have any name",
+		"dataplane: {kernel: none, ports: [{name: a port of 18 bytes, device: d}, "
+		"{name: 'a%d,b=c', device: e}, {name: .., device: f}]}\n",
+		""},
+	{"a packet socket has no twin, and any name",
+		"dataplane: {kernel: tap, ports: ["
+		"{name: 'wan %d', device: 'net_af_packet,iface=eth0'}, "
+		"{name: a port of 18 bytes, device: 'net_af_packet7,iface=eth1'}, "
+		"{name: .., device: 'eth_af_packet0,iface=eth2'}]}\n",
+		""},
+	{"odd names that an interface may have",
+		"dataplane: {kernel: tap, ports: [{name: abcdefghijklmno, device: d}, "
+		"{name: '!\"#$&()*+-.;<>?', device: e}, {name: '@A\\]^_`{|}~', device: f}, "
+		"{name: ..., device: g}]}\n",
+		""},
+	{"as many ports as there may be",
+		"dataplane: {ports: [{name: a, device: d}, {name: b, device: d}, "
+		"{name: c, device: d}, {name: d, device: d}, {name: e, device: d}, "
+		"{name: f, device: d}, {name: g, device: d}, {name: h, device: d}, "
+		"{name: i, device: d}, {name: j, device: d}, {name: k, device: d}, "
+		"{name: l, device: d}, {name: m, device: d}, {name: n, device: d}, "
+		"{name: o, device: d}, {name: p, device: d}]}\n",
+		""},
 	{"carry that no packet finds",
 		"services:\n- name: w\n  address: 192.0.2.1\n  protocol: any\n  port: 1\n"
 		"  carry: [gre]\n",
@@ -89,6 +112,37 @@ static const struct {
 		"- {name: f, address: 223.255.255.255, protocol: tcp, port: 1}\n"
 		"- {name: g, address: 128.0.0.0/1, protocol: tcp, port: 1}\n",
 		""},
+	{"two that say different things of the echoes to one address",
+		HEAD "  echo: forward\n"
+		     "- {name: x, address: 192.0.2.1, protocol: udp, port: 1}\n"
+		     "- {name: y, address: 192.0.2.1, protocol: udp, port: 2, echo: forward}\n"
+		     "- {name: z, address: 192.0.2.1, protocol: udp, port: 3, echo: drop}\n"
+		     "- {name: n, address: 192.0.2.0/31, protocol: udp, port: 3, echo: drop}\n",
+		"f:7:22: warning: echo: reply of service 'x' is not used, as service 'w' has "
+		"the "
+		"same address 192.0.2.1, comes first, and has forward; give both the same\n"
+		"f:9:63: warning: echo: drop of service 'z' is not used, as service 'w' has "
+		"the "
+		"same address 192.0.2.1, comes first, and has forward; give both the same\n"},
+	{"tunnels that lead back",
+		HEAD
+		"  forward: gre\n  backends:\n  - {name: a, address: 10.0.0.1}\n"
+		"  - {name: b, address: 198.51.100.200}\n  - {name: c, address: 192.0.2.1}\n"
+		"- {name: x, address: 198.51.100.0/24, protocol: udp, port: 1}\n"
+		"- {name: y, address: 198.51.100.192/28, protocol: udp, port: 1}\n"
+		"- {name: six, address: '::/0', protocol: udp, port: 1, backends: [\n"
+		"   {name: a, address: '2001:db8::1'}, {name: b, address: 10.0.0.2}]}\n",
+		"f:9:24: warning: address: 198.51.100.200 is within 198.51.100.0/24 of "
+		"service "
+		"'x', so that what a tunnel takes there comes back to a balancer (2 such "
+		"backends); expected an address of no service\n"
+		"f:14:23: warning: address: 2001:db8::1 is within ::/0 of service 'six', so "
+		"that "
+		"what a tunnel takes there comes back to a balancer (1 such backend); expected "
+		"an "
+		"address of no service\n"},
+	{"l2 does not go by the address",
+		HEAD "  forward: l2\n  backends: [{name: a, address: 192.0.2.1}]\n", ""},
 	{"gue and vxlan have a tunnel port, vxlan a vni",
 		HEAD "  forward: gue\n  tunnel_port: 6081\n"
 		     "- {name: x, address: 192.0.2.2, protocol: tcp, port: 1, forward: vxlan,\n"
@@ -124,6 +178,7 @@ test_one_backend_of_a_running_set(void **state)
 {
 	static const char text[] =
 		"dataplane: {ports: [{name: p, device: d, addresses: [192.0.2.1]}]}\n" HEAD;
+	static struct cfg_quic_id quic_id = {.n_bytes = 1};
 	static const struct {
 		const char *what;
 		struct cfg_backend backend;
@@ -136,6 +191,15 @@ test_one_backend_of_a_running_set(void **state)
 		{"a family without a port", {.address = {{0x20, 0x01, [15] = 1}}},
 			"f: address: no port has an IPv6 address to send to 2001::1 from; add "
 			"one to dataplane.ports[].addresses\n"},
+		{"the balancer's own address", {.address = {{[10] = 0xff, 0xff, 192, 0, 2, 1}}},
+			"f: address: 192.0.2.1 is the balancer's own, of port 'p'; expected "
+			"another host's\n"},
+		{"a server id in a service without configurations",
+			{.address = {{[10] = 0xff, 0xff, 10, 0, 0, 1}},
+				.quic_ids = &quic_id,
+				.n_quic_ids = 1},
+			"f: quic_id is for services with the key 'quic', and this one has "
+			"none; remove it\n"},
 		{"a MAC address for a tunnel",
 			{.address = {{[10] = 0xff, 0xff, 10, 0, 0, 1}}, .has_mac = true},
 			"f: mac is for forward l2 or vxlan, and this service has ipip; remove "
@@ -270,6 +334,33 @@ test_many_services_are_checked_fast(void **state)
 	EXPECT(clock() - begin < 30 * CLOCKS_PER_SEC, "it took over 30 s");
 }
 
+/* 100,000 ports: in the order of n squared this would take minutes. */
+static void
+test_many_ports_are_refused_fast(void **state)
+{
+	struct cfg_model model;
+	char *text;
+	char *messages;
+	size_t n;
+	size_t n_messages;
+	FILE *to = open_memstream(&text, &n);
+
+	(void)state;
+	assert_non_null(to);
+	(void)fputs("dataplane:\n  ports:\n", to);
+	for (unsigned int i = 0; i < 100000; i++)
+		(void)fprintf(to, "  - {name: p%u, device: d}\n", i);
+	assert_int_equal(fclose(to), 0);
+
+	to = open_memstream(&messages, &n_messages);
+	assert_non_null(to);
+	assert_int_equal(cfg_read_text_model("f", text, n, to, &model), -EINVAL);
+	assert_int_equal(fclose(to), 0);
+	assert_string_equal(messages, "f:19:5: one port too many; expected at most 16\n");
+	free(messages);
+	free(text);
+}
+
 /* So many times that the three meet in their small hash table. */
 static void
 test_services_that_differ_in_protocol_are_three(void **state)
@@ -291,6 +382,32 @@ test_services_that_differ_in_protocol_are_three(void **state)
 	}
 }
 
+/* So many times that the two meet in their small hash table. */
+static void
+test_echoes_to_prefixes_of_other_lengths_may_differ(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 200; i++) {
+		struct cfg_model model;
+		char text[512];
+		char *messages;
+		size_t n;
+		FILE *to = open_memstream(&messages, &n);
+
+		assert_non_null(to);
+		(void)snprintf(text, sizeof(text),
+			"services:\n"
+			"- {name: a, address: 10.0.%u.0, protocol: tcp, port: 1, echo: drop}\n"
+			"- {name: b, address: 10.0.%u.0/31, protocol: tcp, port: 1}\n",
+			i, i);
+		assert_int_equal(cfg_read_text_model("f", text, strlen(text), to, &model), 0);
+		assert_int_equal(fclose(to), 0);
+		assert_string_equal(messages, "");
+		cfg_model_fini(&model);
+		free(messages);
+	}
+}
+
 int
 main(void)
 {
@@ -299,7 +416,9 @@ main(void)
 		cmocka_unit_test(test_one_backend_of_a_running_set),
 		cmocka_unit_test(test_tables_that_cannot_be_built_are_refused),
 		cmocka_unit_test(test_services_that_differ_in_protocol_are_three),
+		cmocka_unit_test(test_echoes_to_prefixes_of_other_lengths_may_differ),
 		cmocka_unit_test(test_many_services_are_checked_fast),
+		cmocka_unit_test(test_many_ports_are_refused_fast),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

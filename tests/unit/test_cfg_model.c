@@ -15,14 +15,24 @@ static const char base[] =
 	"  flow_timeout: {tcp_syn: 11s, tcp: 12s, tcp_closing: 13s, udp: 14s}\n"
 	"  ports:\n"
 	"  - {name: p, device: d, addresses: [192.0.2.1/24], next_hop: 02:00:00:00:00:aa,\n"
-	"     mtu: 1400, answer_arp: true}\n"
+	"     mtu: 1400, answer_arp: true, vlan: 7}\n"
 	"  answer_arp: false\n"
+	"  fragments: {datagrams: 100, waiting: 200}\n"
+	"  handoff: 128\n"
+	"  replies: {total: 300, source: 30}\n"
 	"control: {socket: /run/s, metrics: '127.0.0.1:1'}\n"
 	"services:\n"
 	"- {name: w, address: 198.51.100.0/28, protocol: any, port: any,\n"
 	"   table: {algorithm: ring, size: 101}, affinity: source-ip, forward: vxlan,\n"
-	"   tunnel_port: 5, vni: 6, carry: [gre], backends: [\n"
+	"   tunnel_port: 5, vni: 6, carry: [gre], echo: forward, fragment: outer,\n"
+	"   mss_clamp: 1234, backends: [\n"
 	"   {name: a, address: 10.0.0.1, weight: 7, state: drain, mac: 02:00:00:00:00:bb}]}\n"
+	"- {name: v, address: 198.51.100.99, protocol: udp, port: 1, affinity: quic, quic: [\n"
+	"   {config_id: 2, server_id_length: 2, nonce_length: 4,\n"
+	"   cid_key: 00112233445566778899aabbccddeeff,\n"
+	"   first_octet_encodes_cid_length: true},\n"
+	"   {config_id: 3, server_id_length: 2, nonce_length: 5}], backends: [\n"
+	"   {name: a, address: 10.0.0.1, quic_id: [0a0b, 0a0c]}]}\n"
 	"hash_seed: 9\n";
 
 static const struct {
@@ -67,6 +77,33 @@ static const struct {
 	{"the tunnel port", "tunnel_port: 5", "tunnel_port: 4", false},
 	{"the vni", "vni: 6", "vni: 5", false},
 	{"carry", "[gre]", "[gre, 4]", false},
+	{"echo", "echo: forward", "echo: drop", false},
+	{"echo as it is anyway", "echo: forward, ", "", false},
+	{"fragment", "fragment: outer", "fragment: drop", false},
+	{"an MSS", "mss_clamp: 1234", "mss_clamp: 1235", false},
+	{"an MSS of its own", "mss_clamp: 1234", "mss_clamp: auto", false},
+	{"no MSS", "   mss_clamp: 1234, ", "   ", false},
+	{"a VLAN", "vlan: 7", "vlan: 8", false},
+	{"no VLAN", "vlan: 7", "vlan: none", false},
+	{"any VLAN", ", vlan: 7", "", false},
+	{"datagrams", "datagrams: 100", "datagrams: 101", false},
+	{"waiting", "waiting: 200", "waiting: 201", false},
+	{"handoff", "handoff: 128", "handoff: 256", false},
+	{"replies", "total: 300", "total: 301", false},
+	{"replies to a source", "source: 30}", "source: 31}", false},
+	{"a config id", "config_id: 2", "config_id: 1", false},
+	{"a nonce's length", "server_id_length: 2, nonce_length: 5",
+		"server_id_length: 2, nonce_length: 6", false},
+	{"a key", "ddeeff", "ddeef0", false},
+	{"a key in capitals", "ddeeff", "DDEEFF", true},
+	{"no key", "   cid_key: 00112233445566778899aabbccddeeff,\n", "", false},
+	{"whether the length is in it", "length: true", "length: false", false},
+	{"one configuration less", ",\n   {config_id: 3, server_id_length: 2, nonce_length: 5}",
+		"", false},
+	{"a server id", "0a0c", "0a0d", false},
+	{"a server id in quotes", "0a0c", "'0A0C'", true},
+	{"a server id less", ", 0a0c", "", false},
+	{"server ids in another order", "0a0b, 0a0c", "0a0c, 0a0b", false},
 	{"a backend's name", "name: a", "name: b", false},
 	{"a backend's address", "10.0.0.1", "10.0.0.2", false},
 	{"a backend's weight", "weight: 7", "weight: 8", false},
@@ -127,6 +164,8 @@ test_a_copy_is_equal_and_its_own(void **state)
 	cfg_model_fini(&model);
 	assert_string_equal(copy.services[0].backends[0].name, "a");
 	assert_string_equal(copy.dataplane.ports[0].device, "d");
+	assert_int_equal(copy.services[1].quic[0].key[15], 0xff);
+	assert_int_equal(copy.services[1].backends[0].quic_ids[1].bytes[1], 0x0c);
 	cfg_model_fini(&copy);
 }
 
@@ -146,6 +185,11 @@ test_an_empty_model_has_defaults_and_copies(void **state)
 	assert_int_equal(model.dataplane.tcp_ns, 900 * 1000000000ull);
 	assert_int_equal(model.dataplane.tcp_closing_ns, 30 * 1000000000ull);
 	assert_int_equal(model.dataplane.udp_ns, 60 * 1000000000ull);
+	assert_int_equal(model.dataplane.fragment_datagrams, 4096);
+	assert_int_equal(model.dataplane.fragment_waiting, 1024);
+	assert_int_equal(model.dataplane.handoff, 2048);
+	assert_int_equal(model.dataplane.replies_total, 10000);
+	assert_int_equal(model.dataplane.replies_source, 100);
 	assert_string_equal(model.control_socket, "/run/shunt/shunt.sock");
 	assert_string_equal(model.control_metrics, "127.0.0.1:9464");
 	assert_int_equal(model.hash_seed, 0);

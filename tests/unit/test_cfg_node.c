@@ -2,9 +2,11 @@
 #include "expect.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cfg_nearest.h"
 #include "cfg_node.h"
@@ -208,6 +210,229 @@ test_a_stream_is_read_whole(void **state)
 		n++;
 	assert_int_equal(n, 20000);
 	cfg_node_free(root);
+}
+
+/* Items with an anchor, each an error; and then how many are told, and whether it goes on. */
+static void
+test_as_many_errors_are_told(void **state)
+{
+	static const struct {
+		unsigned int n;
+		unsigned int n_told;
+		bool has_more;
+	} rows[] = {
+		{1, 1, false},
+		{CFG_MESSAGES_MAX, CFG_MESSAGES_MAX, false},
+		{CFG_MESSAGES_MAX + 1, CFG_MESSAGES_MAX, true},
+		{CFG_MESSAGES_MAX * 5, CFG_MESSAGES_MAX, true},
+	};
+	static const char last[] = "f: ... and more: 1000 errors are shown\n";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cfg_errors errors = {.file = "f"};
+		struct cfg_node *root = NULL;
+		FILE *stream = tmpfile();
+		unsigned int n_lines = 0;
+		char *messages;
+		size_t n;
+		int ret;
+
+		assert_non_null(stream);
+		errors.to = open_memstream(&messages, &n);
+		assert_non_null(errors.to);
+		for (unsigned int k = 0; k < rows[i].n; k++)
+			(void)fputs("- &a b\n", stream);
+		rewind(stream);
+		ret = cfg_node_read(stream, &errors, &root);
+		assert_int_equal(fclose(errors.to), 0);
+		(void)fclose(stream);
+		for (size_t at = 0; at < n; at++)
+			n_lines += messages[at] == '\n';
+		EXPECT(ret == (rows[i].has_more ? -EINVAL : 0), "%u errors return %d",
+			rows[i].n, ret);
+		EXPECT(n_lines == rows[i].n_told + rows[i].has_more, "%u errors are %u lines",
+			rows[i].n, n_lines);
+		EXPECT(strcmp(messages + n - strlen(last), last) == 0 || !rows[i].has_more,
+			"%u errors end without a word", rows[i].n);
+		/* Reading ended where it was too much. */
+		EXPECT(errors.n_errors == rows[i].n_told + rows[i].has_more,
+			"%u errors, counted %zu", rows[i].n, errors.n_errors);
+		cfg_node_free(root);
+		free(messages);
+	}
+}
+
+static void
+test_as_many_warnings_are_told(void **state)
+{
+	struct cfg_errors errors = {.file = "f"};
+	char *messages;
+	size_t n;
+	unsigned int n_lines = 0;
+
+	(void)state;
+	errors.to = open_memstream(&messages, &n);
+	assert_non_null(errors.to);
+	for (unsigned int i = 0; i < CFG_MESSAGES_MAX * 2; i++)
+		cfg_warning(&errors, (struct cfg_pos){1, 1}, "mind");
+	assert_false(cfg_must_stop(&errors));
+	assert_int_equal(fclose(errors.to), 0);
+	for (size_t at = 0; at < n; at++)
+		n_lines += messages[at] == '\n';
+	assert_int_equal(n_lines, CFG_MESSAGES_MAX + 1);
+	assert_non_null(strstr(messages, "f: ... and more: 1000 warnings are shown\n"));
+	free(messages);
+}
+
+/* A stream that holds `left` bytes, and wants reading to stop while it is read. */
+struct source {
+	size_t left;
+	size_t stop_at; /* left by then */
+	atomic_bool *stop;
+};
+
+static ssize_t
+read_source(void *cookie, char *to, size_t n)
+{
+	struct source *source = cookie;
+
+	n = n < source->left ? n : source->left;
+	memset(to, '#', n);
+	source->left -= n;
+	if (source->left <= source->stop_at)
+		atomic_store(source->stop, true);
+	return (ssize_t)n;
+}
+
+static int
+read_until_stopped(struct source *source, struct cfg_errors *errors)
+{
+	FILE *stream = fopencookie(source, "r", (cookie_io_functions_t){.read = read_source});
+	char *text = NULL;
+	size_t n;
+	int ret;
+
+	assert_non_null(stream);
+	ret = cfg_read_stream(stream, errors, &text, &n);
+	(void)fclose(stream);
+	free(text);
+	return ret;
+}
+
+static void
+test_a_stream_is_given_up(void **state)
+{
+	const size_t n_bytes = (size_t)32 << 20;
+	atomic_bool stop = false;
+	struct cfg_errors errors = {.file = "f", .stop = &stop};
+	struct source source = {.left = n_bytes, .stop_at = n_bytes / 2, .stop = &stop};
+	char *messages;
+	size_t n;
+
+	(void)state;
+	errors.to = open_memstream(&messages, &n);
+	assert_non_null(errors.to);
+	assert_int_equal(read_until_stopped(&source, &errors), -EINVAL);
+	assert_int_equal(fclose(errors.to), 0);
+	assert_string_equal(messages, "f: reading it was given up\n");
+	assert_in_range(source.left, n_bytes / 4, n_bytes / 2);
+	free(messages);
+}
+
+static ssize_t
+want_stop(void *cookie, const char *text, size_t n)
+{
+	(void)text;
+	atomic_store((atomic_bool *)cookie, true);
+	return (ssize_t)n;
+}
+
+/* With the first error that is written somebody wants reading to stop. */
+static void
+test_parsing_is_given_up(void **state)
+{
+	static const char *const texts[] = {
+		"[&a b, &a b, &a b, &a b, &a b]",
+		"- &a b\n- &a b\n- &a b\n- &a b\n- 'open",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		atomic_bool stop = false;
+		struct cfg_errors errors = {.file = "f", .stop = &stop};
+		struct cfg_node *root;
+
+		errors.to =
+			fopencookie(&stop, "w", (cookie_io_functions_t){.write = want_stop});
+		assert_non_null(errors.to);
+		(void)setvbuf(errors.to, NULL, _IONBF, 0);
+		EXPECT(cfg_node_parse(texts[i], strlen(texts[i]), &errors, &root) == -EINVAL,
+			"%s is read", texts[i]);
+		EXPECT(errors.is_stopped && errors.n_errors == 2, "%s: %zu errors", texts[i],
+			errors.n_errors);
+		(void)fclose(errors.to);
+	}
+}
+
+static void
+test_64_mib_are_read_and_not_a_byte_more(void **state)
+{
+	(void)state;
+	for (unsigned int more = 0; more <= 1; more++) {
+		struct cfg_errors errors = {.file = "f"};
+		FILE *stream = tmpfile();
+		char *messages;
+		char *text = NULL;
+		size_t n_bytes = 0;
+		size_t n;
+		int ret;
+
+		assert_non_null(stream);
+		assert_int_equal(ftruncate(fileno(stream), (off_t)CFG_FILE_BYTES_MAX + more),
+			0);
+		errors.to = open_memstream(&messages, &n);
+		assert_non_null(errors.to);
+		ret = cfg_read_stream(stream, &errors, &text, &n_bytes);
+		assert_int_equal(fclose(errors.to), 0);
+		assert_int_equal(ret, more == 0 ? 0 : -EINVAL);
+		assert_int_equal(n_bytes, more == 0 ? CFG_FILE_BYTES_MAX : 0);
+		assert_string_equal(messages, more == 0 ? ""
+							: "f: it is longer than 64 MiB; no "
+							  "configuration is\n");
+		(void)fclose(stream);
+		free(messages);
+		free(text);
+	}
+}
+
+/* What would have to be waited for, though it was opened so as not to. */
+static void
+test_a_stream_that_would_wait(void **state)
+{
+	struct cfg_errors errors = {.file = "f"};
+	char *messages;
+	char *text = NULL;
+	size_t n_bytes;
+	size_t n;
+	int fds[2];
+	FILE *stream;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(write(fds[1], "{}", 2), 2);
+	assert_int_equal(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+	stream = fdopen(fds[0], "r");
+	errors.to = open_memstream(&messages, &n);
+	assert_non_null(stream);
+	assert_non_null(errors.to);
+	assert_int_equal(cfg_read_stream(stream, &errors, &text, &n_bytes), -EIO);
+	assert_int_equal(fclose(errors.to), 0);
+	assert_string_equal(messages,
+		"f: reading it would wait for somebody; expected a regular file\n");
+	(void)fclose(stream);
+	(void)close(fds[1]);
+	free(messages);
 }
 
 static void
@@ -473,6 +698,12 @@ main(void)
 		cmocka_unit_test(test_what_is_refused_leaves_a_tree),
 		cmocka_unit_test(test_the_nearest_name),
 		cmocka_unit_test(test_a_stream_is_read_whole),
+		cmocka_unit_test(test_as_many_errors_are_told),
+		cmocka_unit_test(test_as_many_warnings_are_told),
+		cmocka_unit_test(test_a_stream_is_given_up),
+		cmocka_unit_test(test_parsing_is_given_up),
+		cmocka_unit_test(test_64_mib_are_read_and_not_a_byte_more),
+		cmocka_unit_test(test_a_stream_that_would_wait),
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_durations_as_text),

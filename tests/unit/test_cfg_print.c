@@ -63,6 +63,9 @@ test_every_key_is_printed(void **state)
 		"  flow_entries: 7\n"
 		"  flow_timeout: {tcp_syn: 1ms, tcp: 7d, tcp_closing: 90s, udp: 1m}\n"
 		"  answer_arp: true\n"
+		"  fragments: {datagrams: 64, waiting: 1024}\n"
+		"  handoff: 64\n"
+		"  replies: {total: 10000, source: 7}\n"
 		"  ports:\n"
 		"    - name: wan\n"
 		"      device: \"a,b=c\"\n"
@@ -70,11 +73,13 @@ test_every_key_is_printed(void **state)
 		"      next_hop: \"02:00:00:00:00:fe\"\n"
 		"      mtu: 1280\n"
 		"      answer_arp: false\n"
+		"      vlan: none\n"
 		"    - name: lan\n"
 		"      device: d1\n"
 		"      addresses: []\n"
 		"      mtu: 9000\n"
 		"      answer_arp: true\n"
+		"      vlan: 4094\n"
 		"control:\n"
 		"  socket: \"/run/s\"\n"
 		"  metrics: off\n"
@@ -100,7 +105,26 @@ test_every_key_is_printed(void **state)
 		"    affinity: 5-tuple\n"
 		"    forward: ipip\n"
 		"    carry: [ipip, gre]\n"
+		"    echo: drop\n"
+		"    fragment: outer\n"
+		"    mss_clamp: auto\n"
 		"    backends: []\n"
+		"  - name: q\n"
+		"    address: 192.0.2.2\n"
+		"    protocol: udp\n"
+		"    port: 443\n"
+		"    table: {algorithm: maglev, size: 65537}\n"
+		"    affinity: quic\n"
+		"    forward: ipip\n"
+		"    quic:\n"
+		"      - {config_id: 6, server_id_length: 1, nonce_length: 18, cid_key: "
+		"\"00112233445566778899aabbccddeeff\", first_octet_encodes_cid_length: true}\n"
+		"      - {config_id: 0, server_id_length: 2, nonce_length: 4}\n"
+		"    backends:\n"
+		"      - {name: a, address: 10.0.0.1, weight: 100, state: up, quic_id: "
+		"[\"00\", \"1e10\"]}\n"
+		"      - {name: b, address: 10.0.0.2, weight: 100, state: up, quic_id: "
+		"\"0012\"}\n"
 		"hash_seed: 18446744073709551615\n";
 	struct cfg_model model;
 	char *printed;
@@ -165,6 +189,60 @@ make_prefix(uint64_t *seed)
 	return prefix;
 }
 
+/* Server ids that differ: by their place, after two bytes of anything. */
+static void
+make_quic_ids(uint64_t *seed, size_t place, const struct cfg_service *service,
+	struct cfg_backend *out)
+{
+	out->quic_ids = calloc(service->n_quic, sizeof(*out->quic_ids));
+	assert_non_null(out->quic_ids);
+	for (size_t i = 0; i < service->n_quic; i++) {
+		struct cfg_quic_id *id = &out->quic_ids[out->n_quic_ids++];
+
+		id->n_bytes = service->quic[i].server_id_bytes;
+		for (size_t k = 0; k + 1 < id->n_bytes; k++)
+			id->bytes[k] = (uint8_t)xrand(seed);
+		id->bytes[id->n_bytes - 1] = (uint8_t)(place * 16 + i);
+	}
+}
+
+static void
+make_quic(uint64_t *seed, struct cfg_service *out)
+{
+	out->n_quic = 1 + xrand_below(seed, CFG_QUIC_CONFIGS_MAX);
+	out->quic = calloc(out->n_quic, sizeof(*out->quic));
+	assert_non_null(out->quic);
+	for (size_t i = 0; i < out->n_quic; i++) {
+		struct cfg_quic *quic = &out->quic[i];
+
+		quic->config_id = (uint8_t)(out->n_quic - 1 - i);
+		quic->server_id_bytes = (uint8_t)(1 + xrand_below(seed, 15));
+		quic->nonce_bytes =
+			(uint8_t)(4 + xrand_below(seed, 16u - quic->server_id_bytes));
+		quic->has_length = xrand_below(seed, 2) == 0;
+		quic->has_key = xrand_below(seed, 2) == 0;
+		for (size_t k = 0; quic->has_key && k < sizeof(quic->key); k++)
+			quic->key[k] = (uint8_t)xrand(seed);
+	}
+	for (size_t i = 0; i < out->n_backends; i++)
+		make_quic_ids(seed, i, out, &out->backends[i]);
+}
+
+static void
+make_special(uint64_t *seed, struct cfg_service *out)
+{
+	out->echo = (enum cfg_echo)xrand_below(seed, CFG_N_ECHOES);
+	out->fragment = (enum cfg_fragment)xrand_below(seed, CFG_N_FRAGMENTS);
+	if (out->forward == CFG_FORWARD_L2 && out->fragment == CFG_FRAGMENT_OUTER)
+		out->fragment = CFG_FRAGMENT_DROP;
+	if (out->protocol != CFG_PROTOCOL_UDP && xrand_below(seed, 2) == 0)
+		out->mss_clamp = xrand_below(seed, 2) == 0
+					 ? CFG_MSS_AUTO
+					 : (uint16_t)(88 + xrand_below(seed, 65495 - 87));
+	if (out->affinity == CFG_AFFINITY_QUIC)
+		make_quic(seed, out);
+}
+
 static void
 make_service(uint64_t *seed, size_t i, struct cfg_service *out)
 {
@@ -178,6 +256,8 @@ make_service(uint64_t *seed, size_t i, struct cfg_service *out)
 	out->algorithm = (enum cfg_algorithm)xrand_below(seed, CFG_N_ALGORITHMS);
 	out->n_slots = sizes[xrand_below(seed, 4)];
 	out->affinity = (enum cfg_affinity)xrand_below(seed, CFG_N_AFFINITIES);
+	if (out->affinity == CFG_AFFINITY_QUIC)
+		out->protocol = CFG_PROTOCOL_UDP;
 	out->forward = (enum cfg_forward)xrand_below(seed, CFG_N_FORWARDS);
 	if (out->forward == CFG_FORWARD_GUE || out->forward == CFG_FORWARD_VXLAN)
 		out->tunnel_port = (uint16_t)xrand(seed);
@@ -200,15 +280,20 @@ make_service(uint64_t *seed, size_t i, struct cfg_service *out)
 		for (size_t j = 0; backend->has_mac && j < 6; j++)
 			backend->mac.bytes[j] = (uint8_t)xrand(seed);
 	}
+	make_special(seed, out);
 }
 
 static void
-make_port(uint64_t *seed, size_t i, struct cfg_port *out)
+make_port(uint64_t *seed, size_t i, enum cfg_kernel kernel, struct cfg_port *out)
 {
 	static const uint8_t v4[4] = {192, 0, 2, 1};
 	static const struct lb_addr v6 = {{0x20, 0x01, 0x0d, 0xb8, [15] = 1}};
 
-	out->name = make_name(seed, i);
+	if (kernel == CFG_KERNEL_NONE) {
+		out->name = make_name(seed, i);
+	} else { /* a twin has it, too */
+		assert_true(asprintf(&out->name, "~#%zu", i) > 0);
+	}
 	out->device = strdup(
 		xrand_below(seed, 2) == 0
 			? pick(seed, odd_texts, sizeof(odd_texts) / sizeof(odd_texts[0]))
@@ -222,9 +307,27 @@ make_port(uint64_t *seed, size_t i, struct cfg_port *out)
 	out->addresses[2] = make_prefix(seed);
 	out->mtu = (uint16_t)(1280 + xrand_below(seed, 9216 - 1280 + 1));
 	out->answer_arp = xrand_below(seed, 2) == 0;
+	out->vlan =
+		xrand_below(seed, 2) == 0 ? CFG_VLAN_NONE : (uint16_t)xrand_below(seed, 4095);
 	out->has_next_hop = xrand_below(seed, 2) == 0;
 	for (size_t j = 0; out->has_next_hop && j < 6; j++)
 		out->next_hop.bytes[j] = (uint8_t)xrand(seed);
+}
+
+/* Each as usual or not, by itself. */
+static void
+make_bounds(uint64_t *seed, struct cfg_dataplane *out)
+{
+	if (xrand_below(seed, 2) == 0)
+		out->fragment_datagrams = 64 + xrand_below(seed, 1048576 - 63);
+	if (xrand_below(seed, 2) == 0)
+		out->fragment_waiting = 16 + xrand_below(seed, 65535 - 15);
+	if (xrand_below(seed, 2) == 0)
+		out->handoff = 64u << xrand_below(seed, 11);
+	if (xrand_below(seed, 2) == 0)
+		out->replies_total = 1 + xrand_below(seed, 65536);
+	if (xrand_below(seed, 2) == 0)
+		out->replies_source = 1 + xrand_below(seed, 65536);
 }
 
 static void
@@ -232,13 +335,14 @@ make_model(uint64_t *seed, struct cfg_model *out)
 {
 	cfg_model_init(out);
 	out->hash_seed = xrand(seed);
-	out->dataplane.workers = xrand_below(seed, 129);
+	out->dataplane.workers = xrand_below(seed, LB_WORKERS_MAX + 1);
 	out->dataplane.kernel = (enum cfg_kernel)xrand_below(seed, CFG_N_KERNELS);
 	out->dataplane.idle = (enum cfg_idle)xrand_below(seed, CFG_N_IDLES);
 	out->dataplane.flow_entries = 1 + xrand_below(seed, 1u << 30);
 	out->dataplane.tcp_syn_ns = 1000000 + xrand(seed) % 604799999000000;
 	out->dataplane.udp_ns = 1000000ull * (1 + xrand_below(seed, 604800000));
 	out->dataplane.answer_arp = xrand_below(seed, 2) == 0;
+	make_bounds(seed, &out->dataplane);
 	assert_int_equal(cfg_model_set_text(&out->control_socket,
 				 pick(seed, odd_texts,
 					 sizeof(odd_texts) / sizeof(odd_texts[0]))),
@@ -249,7 +353,7 @@ make_model(uint64_t *seed, struct cfg_model *out)
 	assert_non_null(out->dataplane.ports);
 	out->dataplane.n_ports = xrand_below(seed, 4);
 	for (size_t i = 0; i < out->dataplane.n_ports; i++)
-		make_port(seed, i, &out->dataplane.ports[i]);
+		make_port(seed, i, out->dataplane.kernel, &out->dataplane.ports[i]);
 	out->services = calloc(4, sizeof(*out->services));
 	assert_non_null(out->services);
 	out->n_services = xrand_below(seed, 5);

@@ -6,9 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfg_reader.h"
 #include "cfg_yaml.h"
 
 #define BYTES(text) text, sizeof(text) - 1
+/* Of a port's name on a line of its own, in the form that the rows below have. */
+#define TWIN(line, expected, found)                                                            \
+	"f:" #line ":12: name: expected one " expected ", as with kernel: tap the kernel has " \
+	"an interface of this name, found '" found "'; kernel: none takes any\n"
+#define TWIN_BYTES "of printable ASCII without blanks and any of /:,%=["
+#define TWIN_WORDS "other than '.', '..', 'all', 'default' and 'lo'"
 
 static const struct {
 	const char *what;
@@ -346,8 +353,8 @@ static const struct {
 		      "  protocol: tcp\n"
 		      "  port: 443\n"
 		      "  affinity: source_ip\n"),
-		"f:6:13: affinity: expected 5-tuple, source-ip or source-ip-port, found the "
-		"value 'source_ip'; did you mean source-ip?\n"},
+		"f:6:13: affinity: expected 5-tuple, source-ip, source-ip-port or quic, found "
+		"the value 'source_ip'; did you mean source-ip?\n"},
 	{"an unknown state",
 		BYTES("services:\n"
 		      "- name: web\n"
@@ -374,8 +381,8 @@ static const struct {
 		      "  port: 443\n"
 		      "  backends:\n"
 		      "  - {name: a, address: 10.0.0.1, colour: red}\n"),
-		"f:7:34: unknown key 'colour'; the keys here are name, address, weight, state "
-		"and mac\n"},
+		"f:7:34: unknown key 'colour'; the keys here are name, address, weight, state, "
+		"mac and quic_id\n"},
 	{"an unknown key at the top", BYTES("servcies: []\n"),
 		"f:1:1: unknown key 'servcies'; did you mean 'services'?\n"},
 	{"a key in capitals", BYTES("Services: []\n"),
@@ -416,8 +423,8 @@ static const struct {
 		BYTES("services:\n"
 		      "- web\n"),
 		"f:2:3: expected a mapping with the keys name, address, protocol, port, table, "
-		"affinity, forward, tunnel_port, vni, carry and backends, found the value "
-		"'web'\n"},
+		"affinity, forward, tunnel_port, vni, carry, echo, fragment, mss_clamp, quic "
+		"and backends, found the value 'web'\n"},
 	{"services that are a mapping", BYTES("services: {web: 1}\n"),
 		"f:1:11: services: expected a list, found a mapping\n"},
 	{"backends that are a word",
@@ -521,6 +528,49 @@ static const struct {
 		      "  - {name: wan, device: d1}\n"),
 		"f:4:12: the name 'wan' is taken by another port, on line 3; give each its "
 		"own\n"},
+	{"a port's name that is longer than an interface's can be, and those that are none",
+		BYTES("dataplane:\n"
+		      "  kernel: tap\n"
+		      "  ports:\n"
+		      "  - {name: abcdefghijklmno, device: d0}\n"
+		      "  - {name: abcdefghijklmnop, device: d1}\n"
+		      "  - {name: abcdefghijklmnoq, device: d2}\n"
+		      "  - {name: wan%d, device: d3}\n"
+		      "  - {name: 'wan,mac=fixed', device: d4}\n"
+		      "  - {name: 'a b', device: d5}\n"
+		      "  - {name: 'a:b', device: d6}\n"
+		      "  - {name: '[b', device: d7}\n"
+		      "  - {name: caf\303\251, device: d8}\n"
+		      "  - {name: ., device: d9}\n"
+		      "  - {name: .., device: d10}\n"
+		      "  - {name: ..., device: d11}\n"
+		      "  - {name: default, device: d12}\n"),
+		TWIN(5, "of at most 15 bytes", "abcdefghijklmnop") TWIN(6,
+			"of at most 15 bytes", "abcdefghijklmnoq") TWIN(7, TWIN_BYTES, "wan%d")
+			TWIN(8, TWIN_BYTES, "wan,mac=fixed") TWIN(9, TWIN_BYTES, "a b") TWIN(10,
+				TWIN_BYTES, "a:b") TWIN(11, TWIN_BYTES, "[b") TWIN(12,
+				TWIN_BYTES, "caf\303\251") TWIN(13, TWIN_WORDS, ".")
+				TWIN(14, TWIN_WORDS, "..") TWIN(16, TWIN_WORDS, "default")},
+	{"a port's name that no interface has, where tap is the default",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - {name: \"a b\", device: 'net_af_xdp,iface=eth0'}\n"),
+		TWIN(3, TWIN_BYTES, "a b")},
+	{"more ports than there may be",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - {name: a, device: d}\n  - {name: b, device: d}\n"
+		      "  - {name: c, device: d}\n  - {name: d, device: d}\n"
+		      "  - {name: e, device: d}\n  - {name: f, device: d}\n"
+		      "  - {name: g, device: d}\n  - {name: h, device: d}\n"
+		      "  - {name: i, device: d}\n  - {name: j, device: d}\n"
+		      "  - {name: k, device: d}\n  - {name: l, device: d}\n"
+		      "  - {name: m, device: d}\n  - {name: n, device: d}\n"
+		      "  - {name: o, device: d}\n  - {name: a, device: d}\n"
+		      "  - {name: q, device: d}\n"),
+		"f:18:12: the name 'a' is taken by another port, on line 3; give each its "
+		"own\n"
+		"f:19:5: one port too many; expected at most 16\n"},
 	{"more backends than slots",
 		BYTES("services:\n"
 		      "- name: web\n"
@@ -720,11 +770,11 @@ static const struct {
 		"f:1:33: tcp: expected a time with its unit (ns, us, ms, s, m, h or d) from "
 		"1ms to 7d, such as 30s, found the value '1m30s'\n"},
 	{"no workers", BYTES("dataplane: {workers: 0}\n"),
-		"f:1:22: workers: expected auto or a whole number from 1 to 128, found the "
+		"f:1:22: workers: expected auto or a whole number from 1 to 127, found the "
 		"value '0'\n"},
-	{"too many workers", BYTES("dataplane: {workers: 129}\n"),
-		"f:1:22: workers: expected auto or a whole number from 1 to 128, found the "
-		"value '129'\n"},
+	{"too many workers", BYTES("dataplane: {workers: 128}\n"),
+		"f:1:22: workers: expected auto or a whole number from 1 to 127, found the "
+		"value '128'\n"},
 	{"no flow entries", BYTES("dataplane: {flow_entries: 0}\n"),
 		"f:1:27: flow_entries: expected a whole number from 1 to 1073741824, found the "
 		"value '0'\n"},
@@ -932,8 +982,8 @@ static const struct {
 		      "  vni: 16777216\n"
 		      "  backends:\n"
 		      "  - {name: a, address: 10.0.0.1, mac: \"02:00:00:00:00:01\"}\n"),
-		"f:6:13: affinity: expected 5-tuple, source-ip or source-ip-port, found the "
-		"value 'none'\n"
+		"f:6:13: affinity: expected 5-tuple, source-ip, source-ip-port or quic, found "
+		"the value 'none'\n"
 		"f:7:16: tunnel_port: expected a whole number from 1 to 65535, found the value "
 		"'0'\n"
 		"f:8:8: vni: expected a whole number from 0 to 16777215, found the value "
@@ -958,6 +1008,130 @@ static const struct {
 		BYTES("dataplane: {flow_timeout: {tcp: 1.00000000001s}}\n"),
 		"f:1:33: tcp: expected a time with its unit (ns, us, ms, s, m, h or d) from "
 		"1ms to 7d, such as 30s, found the value '1.00000000001s'\n"},
+	{"an unknown word for echo",
+		BYTES("services:\n"
+		      "- {name: w, address: 192.0.2.1, protocol: tcp, port: 1,\n"
+		      "   echo: ignore}\n"),
+		"f:3:10: echo: expected reply, forward or drop, found the value 'ignore'\n"},
+	{"an unknown way to fragment",
+		BYTES("services:\n"
+		      "- {name: w, address: 192.0.2.1, protocol: tcp, port: 1,\n"
+		      "   fragment: no}\n"),
+		"f:3:14: fragment: expected inner, outer or drop, found the value 'no'\n"},
+	{"outer fragments without an outer packet",
+		BYTES("services:\n"
+		      "- {name: w, address: 192.0.2.1, protocol: tcp, port: 1,\n"
+		      "   forward: l2, fragment: outer}\n"),
+		"f:3:27: fragment: outer is for tunnels, and this service has forward l2; "
+		"expected "
+		"inner or drop\n"},
+	{"an MSS of 87",
+		BYTES("services:\n"
+		      "- {name: w, address: 192.0.2.1, protocol: tcp, port: 1,\n"
+		      "   mss_clamp: 87}\n"),
+		"f:3:15: mss_clamp: expected auto or a whole number from 88 to 65495, found "
+		"the "
+		"value '87'\n"},
+	{"an MSS of 65496",
+		BYTES("services:\n"
+		      "- {name: w, address: 192.0.2.1, protocol: tcp, port: 1,\n"
+		      "   mss_clamp: 65496}\n"),
+		"f:3:15: mss_clamp: expected auto or a whole number from 88 to 65495, found "
+		"the "
+		"value '65496'\n"},
+	{"an MSS of off",
+		BYTES("services:\n"
+		      "- {name: w, address: 192.0.2.1, protocol: tcp, port: 1,\n"
+		      "   mss_clamp: off}\n"),
+		"f:3:15: mss_clamp: expected auto or a whole number from 88 to 65495, found "
+		"the "
+		"value 'off'\n"},
+	{"an MSS of 1400.5",
+		BYTES("services:\n"
+		      "- {name: w, address: 192.0.2.1, protocol: tcp, port: 1,\n"
+		      "   mss_clamp: 1400.5}\n"),
+		"f:3:15: mss_clamp: expected auto or a whole number from 88 to 65495, found "
+		"the "
+		"value '1400.5'\n"},
+	{"an MSS of UDP",
+		BYTES("services:\n"
+		      "- {name: w, address: 192.0.2.1, protocol: udp, port: 1,\n"
+		      "   mss_clamp: auto}\n"),
+		"f:3:15: mss_clamp is for protocol tcp or any, and this service has udp; "
+		"remove it\n"},
+	{"an MSS of a protocol that is unknown",
+		BYTES("services:\n"
+		      "- {name: w, address: 192.0.2.1, protocol: sctp, port: 1,\n"
+		      "   mss_clamp: auto}\n"),
+		"f:2:43: protocol: expected tcp, udp or any, found the value 'sctp'\n"},
+	{"a VLAN of 0", BYTES("dataplane: {ports: [{name: p, device: d, vlan: 0}]}\n"),
+		"f:1:48: vlan: expected keep, none or a whole number from 1 to 4094, found the "
+		"value '0'\n"},
+	{"a VLAN of 4095", BYTES("dataplane: {ports: [{name: p, device: d, vlan: 4095}]}\n"),
+		"f:1:48: vlan: expected keep, none or a whole number from 1 to 4094, found the "
+		"value '4095'\n"},
+	{"a VLAN that is a word",
+		BYTES("dataplane: {ports: [{name: p, device: d, vlan: strip}]}\n"),
+		"f:1:48: vlan: expected keep, none or a whole number from 1 to 4094, found the "
+		"value 'strip'\n"},
+	{"too few datagrams", BYTES("dataplane: {fragments: {datagrams: 63}}\n"),
+		"f:1:36: datagrams: expected a whole number from 64 to 1048576, found the "
+		"value "
+		"'63'\n"},
+	{"too many datagrams", BYTES("dataplane: {fragments: {datagrams: 1048577}}\n"),
+		"f:1:36: datagrams: expected a whole number from 64 to 1048576, found the "
+		"value "
+		"'1048577'\n"},
+	{"too little waiting", BYTES("dataplane: {fragments: {waiting: 15}}\n"),
+		"f:1:34: waiting: expected a whole number from 16 to 65535, found the value "
+		"'15'\n"},
+	{"too much waiting", BYTES("dataplane: {fragments: {waiting: 65536}}\n"),
+		"f:1:34: waiting: expected a whole number from 16 to 65535, found the value "
+		"'65536'\n"},
+	{"fragments that are a number", BYTES("dataplane: {fragments: 5}\n"),
+		"f:1:24: expected a mapping with the keys datagrams and waiting, found the "
+		"value '5'\n"},
+	{"a handoff below its range", BYTES("dataplane: {handoff: 63}\n"),
+		"f:1:22: handoff: expected a whole number from 64 to 65536, found the value "
+		"'63'\n"},
+	{"a handoff above its range", BYTES("dataplane: {handoff: 65537}\n"),
+		"f:1:22: handoff: expected a whole number from 64 to 65536, found the value "
+		"'65537'\n"},
+	{"a handoff of no power of two", BYTES("dataplane: {handoff: 3000}\n"),
+		"f:1:22: handoff: expected a power of two, and 3000 is none; the next is "
+		"4096\n"},
+	{"a handoff next to the largest", BYTES("dataplane: {handoff: 65535}\n"),
+		"f:1:22: handoff: expected a power of two, and 65535 is none; the next is "
+		"65536\n"},
+	{"no replies", BYTES("dataplane: {replies: {total: 0}}\n"),
+		"f:1:30: total: expected a whole number from 1 to 65536, found the value "
+		"'0'\n"},
+	{"too many replies", BYTES("dataplane: {replies: {source: 65537}}\n"),
+		"f:1:31: source: expected a whole number from 1 to 65536, found the value "
+		"'65537'\n"},
+	{"replies by another name", BYTES("dataplane: {replies: {sources: 1}}\n"),
+		"f:1:23: unknown key 'sources'; did you mean 'source'?\n"},
+	{"backends at the balancer's own addresses",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - {name: wan, device: d, addresses: [192.0.2.9/24, "
+		      "'2001:db8::9/64']}\n"
+		      "  - {name: lan, device: e, addresses: [10.0.0.9/24]}\n"
+		      "services:\n"
+		      "- {name: w, address: 198.51.100.1, protocol: tcp, port: 1, backends: [\n"
+		      "   {name: a, address: 10.0.0.9}, {name: b, address: 10.0.0.10},\n"
+		      "   {name: c, address: '2001:db8::9'}]}\n"
+		      "- {name: l, address: 198.51.100.2, protocol: tcp, port: 1, forward: "
+		      "l2,\n"
+		      "   backends: [{name: a, address: 192.0.2.9}]}\n"),
+		"f:7:23: address: 10.0.0.9 is the balancer's own, of port 'lan'; expected "
+		"another "
+		"host's\n"
+		"f:8:23: address: 2001:db8::9 is the balancer's own, of port 'wan'; expected "
+		"another host's\n"
+		"f:10:34: address: 192.0.2.9 is the balancer's own, of port 'wan'; expected "
+		"another "
+		"host's\n"},
 	{"several errors in one run",
 		BYTES("dataplane:\n"
 		      "  ports:\n"
@@ -1087,6 +1261,10 @@ test_defaults_of_a_service(void **state)
 	assert_int_equal(service->tunnel_port, 0);
 	assert_int_equal(service->vni, 0);
 	assert_int_equal(service->carry, 0);
+	assert_int_equal(service->echo, CFG_ECHO_REPLY);
+	assert_int_equal(service->fragment, CFG_FRAGMENT_INNER);
+	assert_int_equal(service->mss_clamp, 0);
+	assert_int_equal(service->n_quic, 0);
 	assert_int_equal(service->pos.line, 2);
 	assert_int_equal(service->pos.column, 3);
 	assert_int_equal(service->n_backends, 1);
@@ -1095,6 +1273,7 @@ test_defaults_of_a_service(void **state)
 	assert_int_equal(backend->weight, 100);
 	assert_int_equal(backend->state, CFG_UP);
 	assert_false(backend->has_mac);
+	assert_int_equal(backend->n_quic_ids, 0);
 	assert_int_equal(backend->bad, 0);
 	cfg_model_fini(&model);
 }
@@ -1106,7 +1285,7 @@ test_every_key_is_read(void **state)
 		"hash_seed: 18446744073709551615\n"
 		"control: {socket: /run/s, metrics: off}\n"
 		"dataplane:\n"
-		"  workers: 128\n"
+		"  workers: 127\n"
 		"  kernel: none\n"
 		"  idle: adaptive\n"
 		"  flow_entries: 1073741824\n"
@@ -1114,8 +1293,13 @@ test_every_key_is_read(void **state)
 		"  ports:\n"
 		"  - {name: wan, device: 'net_null0', addresses: [192.0.2.1/24, '::2/0'],\n"
 		"     next_hop: 02:00:00:00:00:fe, mtu: 1280}\n"
-		"  - {name: lan, device: d, answer_arp: false}\n"
+		"  - {name: lan, device: d, answer_arp: false, vlan: none}\n"
+		"  - {name: dmz, device: e, vlan: 4094}\n"
+		"  - {name: mgmt, device: f, vlan: keep}\n"
 		"  answer_arp: true\n"
+		"  fragments: {datagrams: 1048576, waiting: 65535}\n"
+		"  handoff: 65536\n"
+		"  replies: {total: 65536, source: 1}\n"
 		"services:\n"
 		"- {name: \"w\", address: '2001:db8::/64', protocol: udp, port: \"443\",\n"
 		"   table: {algorithm: ring, size: 4096}, affinity: source-ip-port,\n"
@@ -1123,7 +1307,11 @@ test_every_key_is_read(void **state)
 		"   {name: a, address: 10.0.0.1, weight: 65535, state: down,\n"
 		"    mac: '02:00:00:00:00:01'}]}\n"
 		"- {name: t, address: 203.0.113.0/24, protocol: any, port: any,\n"
-		"   carry: [gre, 4, ipv6]}\n";
+		"   carry: [gre, 4, ipv6], echo: forward, fragment: drop, mss_clamp: 88}\n"
+		"- {name: u, address: 203.0.113.0, protocol: tcp, port: 1, forward: l2,\n"
+		"   echo: drop, fragment: inner, mss_clamp: auto}\n"
+		"- {name: v, address: 203.0.113.1, protocol: tcp, port: 1, fragment: outer,\n"
+		"   echo: reply, mss_clamp: 65495}\n";
 	const struct cfg_service *service;
 	struct cfg_model model;
 
@@ -1133,7 +1321,7 @@ test_every_key_is_read(void **state)
 	assert_string_equal(model.control_socket, "/run/s");
 	assert_null(model.control_metrics);
 	assert_string_equal(model.file, "f");
-	assert_int_equal(model.dataplane.workers, 128);
+	assert_int_equal(model.dataplane.workers, 127);
 	assert_int_equal(model.dataplane.kernel, CFG_KERNEL_NONE);
 	assert_int_equal(model.dataplane.idle, CFG_IDLE_ADAPTIVE);
 	assert_int_equal(model.dataplane.flow_entries, 1u << 30);
@@ -1142,7 +1330,16 @@ test_every_key_is_read(void **state)
 	assert_int_equal(model.dataplane.tcp_closing_ns, 1000000);
 	assert_int_equal(model.dataplane.udp_ns, 30000000000);
 	assert_true(model.dataplane.answer_arp);
-	assert_int_equal(model.dataplane.n_ports, 2);
+	assert_int_equal(model.dataplane.fragment_datagrams, 1048576);
+	assert_int_equal(model.dataplane.fragment_waiting, 65535);
+	assert_int_equal(model.dataplane.handoff, 65536);
+	assert_int_equal(model.dataplane.replies_total, 65536);
+	assert_int_equal(model.dataplane.replies_source, 1);
+	assert_int_equal(model.dataplane.n_ports, 4);
+	assert_int_equal(model.dataplane.ports[0].vlan, CFG_VLAN_KEEP);
+	assert_int_equal(model.dataplane.ports[1].vlan, CFG_VLAN_NONE);
+	assert_int_equal(model.dataplane.ports[2].vlan, 4094);
+	assert_int_equal(model.dataplane.ports[3].vlan, CFG_VLAN_KEEP);
 	assert_true(model.dataplane.ports[0].answer_arp);
 	assert_false(model.dataplane.ports[1].answer_arp);
 	assert_string_equal(model.dataplane.ports[0].device, "net_null0");
@@ -1163,6 +1360,13 @@ test_every_key_is_read(void **state)
 	assert_true(service->backends[0].has_mac);
 	assert_int_equal(model.services[1].carry,
 		CFG_CARRY_IPIP | CFG_CARRY_IPV6 | CFG_CARRY_GRE);
+	assert_int_equal(model.services[1].echo, CFG_ECHO_FORWARD);
+	assert_int_equal(model.services[1].fragment, CFG_FRAGMENT_DROP);
+	assert_int_equal(model.services[1].mss_clamp, 88);
+	assert_int_equal(model.services[2].echo, CFG_ECHO_DROP);
+	assert_int_equal(model.services[2].mss_clamp, CFG_MSS_AUTO);
+	assert_int_equal(model.services[3].fragment, CFG_FRAGMENT_OUTER);
+	assert_int_equal(model.services[3].mss_clamp, 65495);
 	cfg_model_fini(&model);
 }
 
@@ -1236,7 +1440,7 @@ test_a_backend_alone_with_further_keys(void **state)
 	assert_true(cfg_decode_backend(root, extra, &errors, &backend));
 	assert_string_equal(backend.name, "web-9");
 	assert_int_equal(backend.weight, 7);
-	free(backend.name);
+	cfg_backend_fini(&backend);
 
 	/* Without the further key it is unknown, and out stays as it is. */
 	backend.weight = 1;
@@ -1277,6 +1481,125 @@ test_files_that_cannot_be_read(void **state)
 	}
 }
 
+/* An error each, and a list of what there is an error in. */
+static const struct {
+	const char *what;
+	const char *head;
+	const char *item;
+	unsigned int n_of_all; /* errors of the list as a whole */
+} long_lists[] = {
+	{"services", "services:\n", "- 1\n", 0},
+	{"services, after two of one name",
+		"services:\n"
+		"- {name: a, address: 192.0.2.1, protocol: tcp, port: 1}\n"
+		"- {name: a, address: 192.0.2.2, protocol: tcp, port: 1}\n",
+		"- 1\n", 1},
+	{"backends",
+		"services:\n- name: w\n  address: 192.0.2.1\n  protocol: tcp\n  port: 1\n"
+		"  backends:\n",
+		"  - 1\n", 0},
+	{"what a service carries",
+		"services:\n- name: w\n  address: 192.0.2.1\n  protocol: any\n  port: any\n"
+		"  carry:\n",
+		"  - 1\n", 0},
+	{"ports", "dataplane:\n  ports:\n", "  - 1\n", 1},
+	{"addresses of a port",
+		"dataplane:\n  ports:\n  - name: a\n    device: b\n    addresses:\n",
+		"    - 1\n", 0},
+	{"keys", "", "x: 1\n", 0},
+};
+
+static char *
+write_list(size_t row, unsigned int n_items, size_t *n_bytes)
+{
+	char *text;
+	FILE *to = open_memstream(&text, n_bytes);
+
+	assert_non_null(to);
+	(void)fputs(long_lists[row].head, to);
+	for (unsigned int i = 0; i < n_items; i++)
+		(void)fputs(long_lists[row].item, to);
+	assert_int_equal(fclose(to), 0);
+	return text;
+}
+
+static void
+test_a_thousand_errors_are_told(void **state)
+{
+	(void)state;
+	for (size_t row = 0; row < LB_N_ELEMENTS(long_lists); row++) {
+		for (unsigned int n = CFG_MESSAGES_MAX; n <= CFG_MESSAGES_MAX + 1; n++) {
+			const unsigned int n_items = n - long_lists[row].n_of_all;
+			struct cfg_model model;
+			size_t n_bytes;
+			char *text = write_list(row, n_items, &n_bytes);
+			unsigned int n_lines = 0;
+			char *messages;
+
+			EXPECT(read_text(text, n_bytes, &model, &messages) == -EINVAL, "%s",
+				long_lists[row].what);
+			for (const char *at = messages; *at != '\0'; at++)
+				n_lines += *at == '\n';
+			EXPECT(n_lines == n, "%s: %u errors in %u lines", long_lists[row].what,
+				n, n_lines);
+			EXPECT((strstr(messages, "f: ... and more: 1000 errors are shown\n") !=
+				       NULL) == (n > CFG_MESSAGES_MAX),
+				"%s: %u errors say that there are more, or do not",
+				long_lists[row].what, n);
+			free(messages);
+			free(text);
+		}
+	}
+}
+
+/* Where errors are written, and that reading is to stop with the first. */
+struct listener {
+	unsigned int n_told;
+	atomic_bool stop;
+};
+
+static ssize_t
+hear(void *cookie, const char *text, size_t n)
+{
+	struct listener *listener = cookie;
+
+	for (size_t i = 0; i < n; i++)
+		listener->n_told += text[i] == '\n';
+	atomic_store(&listener->stop, true);
+	return (ssize_t)n;
+}
+
+/* Between any two items, and without the checks that a whole model gets. */
+static void
+test_reading_is_given_up_between_items(void **state)
+{
+	(void)state;
+	for (size_t row = 0; row < LB_N_ELEMENTS(long_lists); row++) {
+		struct listener listener = {.stop = false};
+		struct cfg_reader *reader = cfg_reader_create();
+		struct cfg_model model;
+		size_t n_bytes;
+		char *text = write_list(row, 100, &n_bytes);
+		FILE *from = fmemopen(text, n_bytes, "r");
+		FILE *to = fopencookie(&listener, "w", (cookie_io_functions_t){.write = hear});
+
+		assert_non_null(reader);
+		assert_non_null(from);
+		assert_non_null(to);
+		(void)setvbuf(to, NULL, _IOLBF, 0);
+		EXPECT(cfg_reader_read_stream(reader, "f", from, &listener.stop, to, &model) ==
+				-EINVAL,
+			"%s", long_lists[row].what);
+		/* The error, and that it is given up. */
+		EXPECT(listener.n_told == 2, "%s: %u lines", long_lists[row].what,
+			listener.n_told);
+		(void)fclose(to);
+		(void)fclose(from);
+		free(text);
+		cfg_reader_destroy(reader);
+	}
+}
+
 int
 main(void)
 {
@@ -1289,6 +1612,8 @@ main(void)
 		cmocka_unit_test(test_65535_backends_and_not_65536),
 		cmocka_unit_test(test_a_backend_alone_with_further_keys),
 		cmocka_unit_test(test_files_that_cannot_be_read),
+		cmocka_unit_test(test_a_thousand_errors_are_told),
+		cmocka_unit_test(test_reading_is_given_up_between_items),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,11 +38,24 @@ static struct ctl_rpc *rpc;
 static char folder[PATH_BYTES];
 static char path[PATH_BYTES + 8];
 
+/* What the server takes the time for: the clock's, and this. Frozen: this alone. */
+static uint64_t shift_ms;
+static bool is_frozen;
+
 /* Calls that the method "later" keeps, and who called "mark", in order. */
 static struct ctl_call *later[LATER_MAX];
 static size_t n_later;
 static char order[ORDER_BYTES];
 static size_t n_order;
+
+uint64_t __real_ctl_loop_now_ms(void);
+uint64_t __wrap_ctl_loop_now_ms(void);
+
+uint64_t
+__wrap_ctl_loop_now_ms(void)
+{
+	return is_frozen ? shift_ms : __real_ctl_loop_now_ms() + shift_ms;
+}
 
 /* Methods. */
 
@@ -109,6 +123,18 @@ mark(void *context, const json_t *params, struct ctl_call *call)
 	ctl_call_result(call, json_true());
 }
 
+/* Works for a millisecond or more. */
+static void
+work(void *context, const json_t *params, struct ctl_call *call)
+{
+	const uint64_t begun_ns = ctl_loop_now_ns();
+
+	(void)params;
+	while (ctl_loop_now_ns() - begun_ns < 1000000u)
+		continue;
+	mark(context, params, call);
+}
+
 /* As many bytes as asked for. */
 static void
 give_much(void *context, const json_t *params, struct ctl_call *call)
@@ -133,6 +159,7 @@ static const struct ctl_method methods[] = {
 	{"give_much", give_much},
 	{"later", keep},
 	{"mark", mark},
+	{"work", work},
 };
 
 /* The world. */
@@ -151,6 +178,8 @@ make_folder(void **state)
 	(void)state;
 	n_later = 0;
 	n_order = 0;
+	shift_ms = 0;
+	is_frozen = false;
 	memset(order, 0, sizeof(order));
 	(void)snprintf(folder, sizeof(folder), "/tmp/shunt-rpc-XXXXXX");
 	if (mkdtemp(folder) == NULL)
@@ -209,6 +238,19 @@ stats(void)
 	return out;
 }
 
+/* Until no more clients than n are left. */
+static void
+run_until_gone(uint64_t n)
+{
+	const uint64_t end_ms = __real_ctl_loop_now_ms() + WAIT_MS;
+
+	while (stats().clients > n) {
+		run_for(0);
+		EXPECT(__real_ctl_loop_now_ms() < end_ms, "%" PRIu64 " clients stay",
+			stats().clients);
+	}
+}
+
 /* Clients. */
 
 /* Not accepted yet. */
@@ -237,7 +279,7 @@ connect_client(void)
 static size_t
 send_bytes(int fd, const void *data, size_t n)
 {
-	const uint64_t end_ms = ctl_loop_now_ms() + WAIT_MS;
+	const uint64_t end_ms = __real_ctl_loop_now_ms() + WAIT_MS;
 	size_t n_sent = 0;
 
 	while (n_sent < n) {
@@ -249,7 +291,7 @@ send_bytes(int fd, const void *data, size_t n)
 		else if (errno != EAGAIN)
 			break;
 		run_for(0);
-		EXPECT(ctl_loop_now_ms() < end_ms, "nobody takes %zu bytes", n - n_sent);
+		EXPECT(__real_ctl_loop_now_ms() < end_ms, "nobody takes %zu bytes", n - n_sent);
 	}
 	return n_sent;
 }
@@ -265,7 +307,7 @@ static const char *
 hear(int fd)
 {
 	static char line[ANSWER_BYTES];
-	const uint64_t end_ms = ctl_loop_now_ms() + WAIT_MS;
+	const uint64_t end_ms = __real_ctl_loop_now_ms() + WAIT_MS;
 	size_t n = 0;
 
 	while (n < sizeof(line) - 1 && (n == 0 || line[n - 1] != '\n')) {
@@ -277,7 +319,7 @@ hear(int fd)
 			break;
 		else
 			run_for(0);
-		EXPECT(ctl_loop_now_ms() < end_ms, "no answer after %zu bytes", n);
+		EXPECT(__real_ctl_loop_now_ms() < end_ms, "no answer after %zu bytes", n);
 	}
 	line[n] = '\0';
 	return line;
@@ -510,26 +552,32 @@ test_a_request_may_come_byte_by_byte(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
+/* Requests that are not answered for more than this would not all fit the sockets' buffers. */
+#define UNREAD_MAX 200
+
 static void
 test_requests_in_one_write_are_answered_in_order(void **state)
 {
-	char *text = NULL;
-	size_t n = 0;
-	FILE *to = open_memstream(&text, &n);
 	const int fd = connect_client();
 
 	(void)state;
-	assert_non_null(to);
-	for (int i = 0; i < 2000; i++)
-		(void)fprintf(to, "%*s" REQUEST("%d", "\"echo\""), i % 5 * 40, "", i);
-	assert_int_equal(fclose(to), 0);
-	assert_int_equal(send_bytes(fd, text, n), n);
-	free(text);
-	for (int i = 0; i < 2000; i++) {
-		char wanted[128];
+	for (int i = 0; i < 2000; i += UNREAD_MAX) {
+		char *text = NULL;
+		size_t n = 0;
+		FILE *to = open_memstream(&text, &n);
 
-		(void)snprintf(wanted, sizeof(wanted), RESULT("%d", "null"), i);
-		expect_line(fd, wanted);
+		assert_non_null(to);
+		for (int k = i; k < i + UNREAD_MAX; k++)
+			(void)fprintf(to, "%*s" REQUEST("%d", "\"echo\""), k % 5 * 40, "", k);
+		assert_int_equal(fclose(to), 0);
+		assert_int_equal(send_bytes(fd, text, n), n);
+		free(text);
+		for (int k = i; k < i + UNREAD_MAX; k++) {
+			char wanted[128];
+
+			(void)snprintf(wanted, sizeof(wanted), RESULT("%d", "null"), k);
+			expect_line(fd, wanted);
+		}
 	}
 	expect_nothing(fd);
 	assert_int_equal(stats().requests, 2000);
@@ -580,9 +628,8 @@ test_what_was_sent_before_the_end_is_carried_out(void **state)
 	for (int i = 0; i < 40; i++)
 		say(fd, "{\"jsonrpc\":\"2.0\",\"method\":\"mark\",\"params\":[\"n\"]}\n");
 	assert_int_equal(close(fd), 0);
-	run_turns(20);
+	run_until_gone(0);
 	assert_int_equal(n_order, 40);
-	assert_int_equal(stats().clients, 0);
 }
 
 /* A call outlives its client, and the server. */
@@ -757,20 +804,85 @@ test_who_sends_without_end_is_told_and_cut_off(void **state)
 	expect_service();
 }
 
+/* Read a line of which only the length matters. */
+static size_t
+hear_length(int fd)
+{
+	static char part[65536];
+	size_t n = 0;
+
+	for (;;) {
+		const ssize_t k = recv(fd, part, sizeof(part), 0);
+
+		if (k > 0)
+			n += (size_t)k;
+		else if (k == 0 || errno != EAGAIN)
+			return n;
+		if (k > 0 && part[k - 1] == '\n')
+			return n;
+		run_for(0);
+	}
+}
+
+#define MUCH(id) REQUEST(id, "\"give_much\",\"params\":[1048576]")
+
+/* Read so many bytes, of which the last is a line's end. */
 static void
-test_who_never_reads_is_cut_off(void **state)
+hear_bytes(int fd, size_t n)
+{
+	static char part[65536];
+	const uint64_t end_ms = __real_ctl_loop_now_ms() + WAIT_MS;
+	ssize_t k = 0;
+
+	while (n > 0) {
+		k = recv(fd, part, n < sizeof(part) ? n : sizeof(part), 0);
+		if (k > 0)
+			n -= (size_t)k;
+		else
+			run_for(0);
+		EXPECT(__real_ctl_loop_now_ms() < end_ms, "%zu bytes do not come", n);
+	}
+	assert_int_equal(part[k - 1], '\n');
+}
+
+static void
+test_who_does_not_read_is_not_worked_for_until_it_does(void **state)
 {
 	const int fd = connect_client();
+	uint64_t n_requests;
 
 	(void)state;
 	for (int i = 0; i < 80; i++)
-		(void)send_bytes(fd, REQUEST("1", "\"give_much\",\"params\":[1048576]"),
-			sizeof(REQUEST("1", "\"give_much\",\"params\":[1048576]")) - 1);
-	run_turns(20);
-	assert_int_equal(stats().stalled, 1);
-	assert_int_equal(stats().clients, 0);
-	assert_int_equal(close(fd), 0);
+		say(fd, MUCH("1"));
+	run_turns(200);
+	assert_int_equal(stats().requests, 1);
 	expect_service();
+	for (uint64_t i = 1; i <= 80; i++) {
+		hear_bytes(fd, (1 << 20) + sizeof(RESULT("1", "\"\"")) - 1);
+		n_requests = stats().requests - 1; /* without that of expect_service() */
+		EXPECT(n_requests <= i + 1, "%" PRIu64 " were carried out, %" PRIu64 " read",
+			n_requests, i);
+	}
+	assert_int_equal(stats().stalled, 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+test_who_does_not_read_keeps_nobody_busy(void **state)
+{
+	const int fd = connect_client();
+	double before;
+
+	(void)state;
+	for (int i = 0; i < 80; i++)
+		say(fd, MUCH("1"));
+	run_turns(20);
+	before = cpu_s();
+	run_for(200);
+	EXPECT(cpu_s() - before < 0.1, "busy for %f s", cpu_s() - before);
+	assert_int_equal(stats().requests, 1);
+	assert_int_equal(close(fd), 0);
+	run_until_gone(0);
 }
 
 static void
@@ -807,26 +919,6 @@ test_an_answer_too_long_for_anybody_is_an_error(void **state)
 	say(fd, PING);
 	expect_line(fd, PONG);
 	assert_int_equal(close(fd), 0);
-}
-
-/* Read a line of which only the length matters. */
-static size_t
-hear_length(int fd)
-{
-	static char part[65536];
-	size_t n = 0;
-
-	for (;;) {
-		const ssize_t k = recv(fd, part, sizeof(part), 0);
-
-		if (k > 0)
-			n += (size_t)k;
-		else if (k == 0 || errno != EAGAIN)
-			return n;
-		if (k > 0 && part[k - 1] == '\n')
-			return n;
-		run_for(0);
-	}
 }
 
 static void
@@ -896,6 +988,8 @@ test_of_a_thousand_clients_those_over_the_limit_are_told(void **state)
 	int refused[100];
 
 	(void)state;
+	/* None is idle for long. */
+	is_frozen = true;
 	open_wave(taken, 100);
 	check_refused(taken + limit, 100 - limit);
 	for (int i = 0; i < 9; i++) {
@@ -905,8 +999,9 @@ test_of_a_thousand_clients_those_over_the_limit_are_told(void **state)
 	assert_int_equal(stats().clients, limit);
 	assert_int_equal(stats().accepted, limit);
 	assert_int_equal(stats().refused, 1000 - limit);
+	/* All at once, too. */
 	for (int i = 0; i < limit; i++)
-		say(taken[i], PING);
+		assert_int_equal(send(taken[i], PING, strlen(PING), 0), strlen(PING));
 	for (int i = 0; i < limit; i++) {
 		expect_line(taken[i], PONG);
 		assert_int_equal(close(taken[i]), 0);
@@ -932,13 +1027,276 @@ test_a_flood_of_one_does_not_hold_up_another(void **state)
 	assert_int_equal(send(flood, text, sizeof(text), 0), sizeof(text));
 	run_turns(3);
 	say(other, REQUEST("1", "\"mark\",\"params\":[\"o\"]"));
-	while (n_order < 1001)
+	while (n_order < 1001) {
 		run_for(0);
+		(void)recv(flood, text, sizeof(text), 0);
+	}
 	place = strchr(order, 'o');
 	EXPECT(place != NULL && place - order < 200, "the other came at place %td",
 		place == NULL ? -1 : place - order);
 	assert_int_equal(close(flood), 0);
 	assert_int_equal(close(other), 0);
+}
+
+static void
+test_clients_take_turns(void **state)
+{
+	static const char *const texts[] = {REQUEST("1", "\"mark\",\"params\":[\"a\"]"),
+		REQUEST("1", "\"mark\",\"params\":[\"b\"]")};
+	int fds[] = {connect_client(), connect_client()};
+	int lead = 0;
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		for (int k = 0; k < 2; k++)
+			assert_true(send(fds[k], texts[k], strlen(texts[k]), 0) > 0);
+	while (n_order < 80)
+		run_for(0);
+	for (size_t i = 0; i < n_order; i++) {
+		lead += order[i] == 'a' ? 1 : -1;
+		EXPECT(abs(lead) <= 2, "one had %d turns more: %s", abs(lead), order);
+	}
+	for (int k = 0; k < 2; k++)
+		assert_int_equal(close(fds[k]), 0);
+}
+
+#define MARK REQUEST("1", "\"mark\",\"params\":[\"o\"]")
+#define WORK REQUEST("1", "\"work\",\"params\":[\"w\"]")
+
+static void
+test_a_short_request_comes_before_long_ones_of_many_clients(void **state)
+{
+	int busy[50];
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(busy); i++)
+		busy[i] = connect_client();
+	for (size_t i = 0; i < LB_N_ELEMENTS(busy); i++)
+		for (int k = 0; k < 8; k++)
+			assert_int_equal(send(busy[i], WORK, sizeof(WORK) - 1, 0),
+				sizeof(WORK) - 1);
+	/* Each of them has had a turn by then. */
+	for (size_t n_done = 110; n_done < 380; n_done += 60) {
+		const char *asked;
+		const char *place;
+		int other;
+
+		while (n_order < n_done)
+			run_for(0);
+		other = connect_client();
+		asked = order + n_order;
+		say(other, MARK);
+		expect_line(other, RESULT("1", "true"));
+		place = strchr(asked, 'o');
+		EXPECT(place != NULL && place - asked <= 3, "it came after %td others",
+			place == NULL ? -1 : place - asked);
+		assert_int_equal(close(other), 0);
+	}
+	for (size_t i = 0; i < LB_N_ELEMENTS(busy); i++)
+		assert_int_equal(close(busy[i]), 0);
+}
+
+/* However many new ones come. */
+static void
+test_who_is_here_has_its_turns_while_others_come(void **state)
+{
+	const int fd = connect_client();
+	int fresh[CTL_RPC_CLIENTS_MAX - 1];
+	const char *place;
+
+	(void)state;
+	say(fd, PING);
+	expect_line(fd, PONG);
+	for (size_t i = 0; i < LB_N_ELEMENTS(fresh); i++)
+		fresh[i] = connect_client();
+	for (size_t i = 0; i < LB_N_ELEMENTS(fresh); i++)
+		assert_int_equal(send(fresh[i], WORK, sizeof(WORK) - 1, 0), sizeof(WORK) - 1);
+	assert_int_equal(send(fd, MARK, sizeof(MARK) - 1, 0), sizeof(MARK) - 1);
+	expect_line(fd, RESULT("1", "true"));
+	place = strchr(order, 'o');
+	EXPECT(place != NULL && place - order <= 3, "it came after %td others",
+		place == NULL ? -1 : place - order);
+	for (size_t i = 0; i < LB_N_ELEMENTS(fresh); i++)
+		assert_int_equal(close(fresh[i]), 0);
+	assert_int_equal(close(fd), 0);
+}
+
+/* Who is refused where all places are taken, and who is closed. */
+
+/* All places but one; the first comes first, each a millisecond after the other. */
+static void
+fill_places(int fds[], size_t n)
+{
+	is_frozen = true;
+	shift_ms = 1000000;
+	for (size_t i = 0; i < n; i++) {
+		fds[i] = connect_client();
+		shift_ms++;
+	}
+}
+
+#define CLOSED                                                                                 \
+	"closed after 3 s without a request, for 64 clients were connected and another came"
+
+static void
+expect_closed(int fd)
+{
+	expect_line(fd, ERROR_LINE("null", "1", CLOSED));
+	expect_line(fd, "");
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+expect_pong(int fd)
+{
+	say(fd, PING);
+	expect_line(fd, PONG);
+}
+
+static void
+close_all(const int fds[], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(close(fds[i]), 0);
+	run_turns(4);
+	assert_int_equal(stats().clients, 0);
+}
+
+static void
+test_the_one_idle_longest_is_closed_for_a_new_one(void **state)
+{
+	int fds[CTL_RPC_CLIENTS_MAX];
+	int fresh;
+
+	(void)state;
+	fill_places(fds, LB_N_ELEMENTS(fds));
+	/* The first two ask something, and are not the longest idle any more. */
+	expect_pong(fds[0]);
+	say(fds[1], "{\"jsonrpc\":\"2.0\",\"method\":\"echo\"}\n");
+	/* Not idle for long enough, to the millisecond. */
+	shift_ms = 1000002 + CTL_RPC_IDLE_MS - 1;
+	fresh = open_client();
+	run_turns(2);
+	check_refused(&fresh, 1);
+	assert_int_equal(stats().evicted, 0);
+
+	shift_ms = 1000002 + 3000;
+	fresh = connect_client();
+	expect_pong(fresh);
+	expect_closed(fds[2]);
+	fds[2] = fresh;
+	assert_int_equal(stats().evicted, 1);
+	assert_int_equal(stats().clients, CTL_RPC_CLIENTS_MAX);
+	fresh = connect_client();
+	expect_pong(fresh);
+	shift_ms++;
+	expect_line(fds[3], ERROR_LINE("null", "1",
+				    "closed after 2 s without a request, for 64 "
+				    "clients were connected and another came"));
+	assert_int_equal(close(fds[3]), 0);
+	fds[3] = fresh;
+	for (size_t i = 0; i < LB_N_ELEMENTS(fds); i++)
+		expect_pong(fds[i]);
+	close_all(fds, LB_N_ELEMENTS(fds));
+}
+
+/* All but one of them are at what a row says, which keeps their places for them. */
+static void
+test_who_is_in_the_middle_of_something_is_not_closed(void **state)
+{
+	int fds[CTL_RPC_CLIENTS_MAX];
+	const size_t n = LB_N_ELEMENTS(fds);
+	int fresh[CTL_RPC_CLIENTS_MAX];
+
+	(void)state;
+	fill_places(fds, n);
+	for (size_t i = 0; i < n; i++) {
+		if (i % 3 == 0) /* its request is being carried out */
+			say(fds[i], PING REQUEST("1", "\"later\""));
+		else if (i % 3 == 1) /* half of a request has come */
+			say(fds[i], "{");
+		else /* its answer is being read */
+			say(fds[i], MUCH("1"));
+	}
+	run_turns(20);
+	shift_ms = 1000001 + CTL_RPC_STALL_MS - 1;
+	fresh[0] = open_client();
+	run_turns(2);
+	check_refused(fresh, 1);
+	assert_int_equal(stats().evicted, 0);
+	/* Who neither sends the rest nor reads on is stuck, and goes; the others never do. */
+	shift_ms += 3600 * 1000;
+	for (size_t i = 0; i < n; i++) {
+		if (i % 3 == 0)
+			continue;
+		fresh[i] = connect_client();
+		expect_pong(fresh[i]);
+	}
+	assert_int_equal(stats().evicted, n - n_later);
+	for (size_t i = 0; i < n; i++) {
+		if (i % 3 == 0)
+			continue;
+		assert_int_equal(close(fds[i]), 0);
+		fds[i] = fresh[i];
+	}
+	fresh[0] = open_client();
+	run_turns(2);
+	check_refused(fresh, 1);
+	for (size_t i = 0; i < n_later; i++) {
+		ctl_call_result(later[i], json_true());
+		expect_line(fds[i * 3], PONG);
+		expect_line(fds[i * 3], RESULT("1", "true"));
+	}
+	close_all(fds, n);
+}
+
+static void
+test_who_reads_on_is_not_closed(void **state)
+{
+	int fds[CTL_RPC_CLIENTS_MAX];
+	static char part[300000];
+	int fresh;
+
+	(void)state;
+	fill_places(fds, LB_N_ELEMENTS(fds));
+	say(fds[0], MUCH("1"));
+	for (size_t i = 1; i < LB_N_ELEMENTS(fds); i++)
+		say(fds[i], REQUEST("1", "\"later\""));
+	for (int i = 0; i < 2; i++) {
+		shift_ms += CTL_RPC_STALL_MS - 1;
+		fresh = open_client();
+		run_turns(2);
+		check_refused(&fresh, 1);
+		assert_true(recv(fds[0], part, sizeof(part), 0) > 0);
+		run_turns(2);
+	}
+	assert_int_equal(stats().evicted, 0);
+	shift_ms += CTL_RPC_STALL_MS;
+	fresh = connect_client();
+	assert_int_equal(stats().evicted, 1);
+	assert_int_equal(close(fresh), 0);
+	for (size_t i = 0; i < n_later; i++)
+		ctl_call_result(later[i], json_true());
+	close_all(fds, LB_N_ELEMENTS(fds));
+}
+
+/* It is in the socket, and the server has not read it. */
+static void
+test_who_has_just_asked_is_not_closed(void **state)
+{
+	int fds[CTL_RPC_CLIENTS_MAX];
+	int fresh;
+
+	(void)state;
+	fill_places(fds, LB_N_ELEMENTS(fds));
+	shift_ms = 1000001 + 3000;
+	fresh = open_client();
+	assert_int_equal(send(fds[0], PING, strlen(PING), 0), strlen(PING));
+	expect_line(fds[0], PONG);
+	expect_pong(fresh);
+	expect_closed(fds[1]);
+	fds[1] = fresh;
+	close_all(fds, LB_N_ELEMENTS(fds));
 }
 
 static void
@@ -1156,13 +1514,21 @@ main(void)
 		SERVED(test_who_waits_having_ended_keeps_nobody_busy_when_it_goes),
 		SERVED(test_a_request_may_be_as_long_as_the_limit_and_no_byte_longer),
 		SERVED(test_who_sends_without_end_is_told_and_cut_off),
-		SERVED(test_who_never_reads_is_cut_off),
+		SERVED(test_who_does_not_read_is_not_worked_for_until_it_does),
+		SERVED(test_who_does_not_read_keeps_nobody_busy),
 		SERVED(test_late_answers_to_who_never_reads_cut_it_off),
 		SERVED(test_an_answer_too_long_for_anybody_is_an_error),
 		SERVED(test_a_long_answer_arrives_whole),
 		SERVED(test_who_goes_in_mid_answer_harms_nobody),
 		SERVED(test_of_a_thousand_clients_those_over_the_limit_are_told),
 		SERVED(test_a_flood_of_one_does_not_hold_up_another),
+		SERVED(test_clients_take_turns),
+		SERVED(test_a_short_request_comes_before_long_ones_of_many_clients),
+		SERVED(test_who_is_here_has_its_turns_while_others_come),
+		SERVED(test_the_one_idle_longest_is_closed_for_a_new_one),
+		SERVED(test_who_is_in_the_middle_of_something_is_not_closed),
+		SERVED(test_who_reads_on_is_not_closed),
+		SERVED(test_who_has_just_asked_is_not_closed),
 		SERVED(test_where_files_run_out_nobody_spins_and_it_goes_on_later),
 		SERVED(test_it_can_be_closed_while_nobody_is_accepted),
 		SERVED(test_its_files_are_nobody_elses_and_do_not_block),

@@ -108,7 +108,7 @@ test_the_largest_mtu_is_what_fits_a_frame(void **state)
 		{"net_af_packet", 1518, UINT16_MAX, 1500},
 		{"net_tap", 1522, UINT16_MAX, 1504},
 		{"net_null", UINT32_MAX, UINT16_MAX, UINT16_MAX},
-		{"net_af_xdp", 3560, 3542, 3424},
+		{"net_af_xdp", 3560, 3542, DP_PORT_XDP_ROOM - RTE_PKTMBUF_HEADROOM - 256 - 32},
 		{"net_af_xdp", 2048, 2030, 2030},
 		{"net_ixgbe", 15872, 15854, 15854},
 		{"net_mlx5", 65536, UINT16_MAX, 65518},
@@ -124,6 +124,62 @@ test_the_largest_mtu_is_what_fits_a_frame(void **state)
 
 		EXPECT(mtu == rows[i].mtu, "%s: %u", rows[i].driver, mtu);
 	}
+}
+
+static void
+test_a_buffer_holds_a_frame_of_the_mtu(void **state)
+{
+	static const struct {
+		const char *what;
+		uint16_t mtu;
+		uint16_t room;
+	} rows[] = {
+		{"the smallest", 576, 2048},
+		{"the usual", 1500, 2048},
+		{"with two tags and the FCS it is just 2 KiB", 2016, 2048},
+		{"a byte more, and a NIC that counts by KiB has room", 2017, 3072},
+		{"large", 9000, 9216},
+		{"the largest that is configured", 9216, 10240},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const uint16_t room = dp_port_room(rows[i].mtu);
+
+		EXPECT(room == RTE_PKTMBUF_HEADROOM + rows[i].room, "%s: %u", rows[i].what,
+			room);
+	}
+}
+
+/* What its kernel and driver may keep, whatever the workers do. */
+static void
+test_xdp_sockets_have_buffers_for_all_their_rings(void **state)
+{
+	static const struct {
+		const char *what;
+		const char *driver;
+		uint16_t n_queues;
+		unsigned int n_workers;
+		unsigned int in_queues;
+	} rows[] = {
+		{"one of all", "net_af_xdp", 1, 1, 6144},
+		{"a queue and two workers", "net_af_xdp", 1, 2, 6144},
+		{"a queue for each worker", "net_af_xdp", 2, 2, 2 * 6144},
+		{"queues that are not used", "net_af_xdp", 4, 2, 2 * 6144},
+		{"another driver", "net_ixgbe", 128, 2, 2 * 2048},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const struct rte_eth_dev_info info = {.driver_name = rows[i].driver,
+			.max_rx_queues = rows[i].n_queues};
+		const unsigned int n = dp_port_n_buffers(&info, rows[i].n_workers);
+
+		EXPECT(n == rows[i].in_queues + rows[i].n_workers * 4096, "%s: %u",
+			rows[i].what, n);
+	}
+	assert_int_equal(dp_port_descriptors("net_af_xdp"), 2048);
+	assert_int_equal(dp_port_descriptors("net_ixgbe"), 1024);
 }
 
 static void
@@ -146,20 +202,6 @@ test_less_than_all_ports_is_no_spreading(void **state)
 	assert_int_equal(dp_port_rss(&info), 0);
 }
 
-static void
-test_buffers_are_freed_in_bulk_where_they_are_of_one_pool(void **state)
-{
-	const uint64_t fast_free = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
-	struct rte_eth_dev_info info = {
-		.tx_offload_capa = fast_free | RTE_ETH_TX_OFFLOAD_MULTI_SEGS};
-
-	(void)state;
-	assert_int_equal(dp_port_tx_offloads(&info, 1), fast_free);
-	assert_int_equal(dp_port_tx_offloads(&info, 2), 0);
-	info.tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-	assert_int_equal(dp_port_tx_offloads(&info, 1), 0);
-}
-
 int
 main(void)
 {
@@ -168,8 +210,9 @@ main(void)
 		cmocka_unit_test(test_an_argument_is_found),
 		cmocka_unit_test(test_huge_pages_are_asked_for_by_name),
 		cmocka_unit_test(test_the_largest_mtu_is_what_fits_a_frame),
+		cmocka_unit_test(test_a_buffer_holds_a_frame_of_the_mtu),
+		cmocka_unit_test(test_xdp_sockets_have_buffers_for_all_their_rings),
 		cmocka_unit_test(test_less_than_all_ports_is_no_spreading),
-		cmocka_unit_test(test_buffers_are_freed_in_bulk_where_they_are_of_one_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

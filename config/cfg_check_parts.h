@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CFG_CHECK_PARTS_H
+#define CFG_CHECK_PARTS_H
+
+/**
+ * @file
+ * Parts of cfg_check_model() and cfg_check_backend(); only cfg_check*.c include this. Each
+ * tells errors of what is wrong, and passes over what CFG_BAD_* says was told already.
+ */
+
+#include "cfg_node.h"
+
+/** The service's affinity, its QUIC configurations, and its backends' server ids. */
+void cfg_check_quic(const struct cfg_service *service, struct cfg_errors *errors);
+
+/** The server ids of one backend that is to come to a service. */
+void cfg_check_quic_backend(const struct cfg_service *service,
+	const struct cfg_backend *backend, struct cfg_errors *errors);
+
+/**
+ * That no backend has an address of the balancer's own; and a warning of those that a tunnel
+ * leads to and that a service covers, as their packets come back to a balancer.
+ */
+void cfg_check_addresses(const struct cfg_model *model, struct cfg_errors *errors);
+
+/** The same of one backend, but for the warning. */
+void cfg_check_own_address(const struct cfg_dataplane *dataplane,
+	const struct cfg_backend *backend, struct cfg_errors *errors);
+
+#endif

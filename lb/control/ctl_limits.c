@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_limits.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/resource.h>
+
+#include "ctl_rpc.h"
+
+/* Measured with a port that opens none itself, 23, and some for clients and what they ask for.
+ */
+#define BASE_FILES 32u
+/* A port's and its twin's: interfaces, netlink, and of each queue a socket, an event, memory.
+ */
+#define PORT_FILES  16u
+#define QUEUE_FILES 8u
+/* Those that read metrics, and DPDK's telemetry. */
+#define OTHER_CLIENTS_MAX 64u
+
+int
+ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers, FILE *messages)
+{
+	const uint64_t n_ports = model->dataplane.n_ports;
+	const uint64_t n_wanted = BASE_FILES + CTL_RPC_CLIENTS_MAX + OTHER_CLIENTS_MAX +
+				  n_ports * (PORT_FILES + (uint64_t)n_workers * QUEUE_FILES);
+	struct rlimit limit;
+	struct rlimit raised;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= n_wanted)
+		return 0;
+	raised = limit;
+	raised.rlim_cur = limit.rlim_max < n_wanted ? limit.rlim_max : n_wanted;
+	if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+		limit = raised;
+	if (limit.rlim_cur >= n_wanted)
+		return 0;
+	(void)fprintf(messages,
+		"shuntd: %sthe limit of open files is %" PRIu64 ", and %" PRIu64
+		" %s; raise it with 'ulimit -n', or LimitNOFILE= of the service\n",
+		limit.rlim_cur < BASE_FILES ? "" : "warning: ", (uint64_t)limit.rlim_cur,
+		limit.rlim_cur < BASE_FILES ? BASE_FILES : n_wanted,
+		limit.rlim_cur < BASE_FILES ? "are needed at least"
+					    : "may be needed with all clients");
+	return limit.rlim_cur < BASE_FILES ? -EMFILE : 0;
+}

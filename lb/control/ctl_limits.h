@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_LIMITS_H
+#define CTL_LIMITS_H
+
+/**
+ * @file
+ * How many files a process may have open, and how many shuntd needs.
+ */
+
+#include <stdio.h>
+
+#include "cfg_model.h"
+#include "lb_compiler.h"
+
+/**
+ * Raise the limit, as far as this process may, to what the daemon needs with all its clients.
+ *
+ * What is needed is estimated: a little more for each port and each of its queues than any
+ * driver has been seen to open.
+ *
+ * @param n_workers  Of the model, or as many as 'auto' is.
+ * @param messages   Told where the limit stays below what may be needed: then something may
+ *                   fail that does not tell why.
+ * @retval -EMFILE   The daemon cannot even start.
+ */
+int ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers,
+	FILE *messages) lb_must_check;
+
+#endif

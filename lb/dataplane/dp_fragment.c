@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dp_fragment.h"
+
+#include <errno.h>
+
+#include "dp_memory.h"
+#include "dp_worker.h"
+
+/* Beside a frame in its buffer. */
+#define BUFFER_OVER_MTU 512u
+
+uint64_t
+dp_fragments_waiting_bytes(const struct dp_conf *conf)
+{
+	return (uint64_t)conf->n_waiting * RTE_MAX(conf->mtu_max + BUFFER_OVER_MTU, 2560u);
+}
+
+int
+dp_fragments_init(struct dp_fragments *fragments, const struct dp_conf *conf)
+{
+	const struct lb_fragment_conf table = {
+		.n_datagrams = conf->n_datagrams,
+		.n_waiting = conf->n_waiting,
+		.waiting_bytes = dp_fragments_waiting_bytes(conf),
+		.timeout_ns = LB_FRAGMENT_TIMEOUT_NS,
+		.secret = conf->flows.secret[1],
+	};
+
+	fragments->n_bytes = lb_fragment_table_bytes(&table);
+	if (fragments->n_bytes == 0)
+		return -EINVAL;
+	fragments->mem = dp_memory_zalloc(fragments->n_bytes);
+	if (fragments->mem == NULL)
+		return -ENOMEM;
+	return lb_fragment_table_init(fragments->mem, &table, &fragments->table);
+}
+
+void
+dp_fragments_fini(struct dp_fragments *fragments)
+{
+	dp_memory_free(fragments->mem, fragments->n_bytes);
+}
+
+uint32_t
+dp_fragment_occupied(const struct rte_mbuf *m)
+{
+	uint32_t n_bytes = 0;
+
+	for (; m != NULL; m = m->next)
+		n_bytes += m->buf_len;
+	return n_bytes;
+}
+
+static void
+give_up(struct dp_worker *worker, struct rte_mbuf *m, enum lb_verdict why,
+	struct dp_chain *settled)
+{
+	dp_beside(m)->decision.verdict = (uint8_t)why;
+	dp_count(&worker->verdict_pkts[why], 1);
+	dp_chain_append(settled, m);
+}
+
+void
+dp_fragments_expire(struct dp_worker *worker, uint64_t now_ns, struct dp_chain *settled)
+{
+	enum lb_verdict why;
+	void *m;
+
+	while (lb_fragment_expire(worker->fragments.table, now_ns, &m, &why))
+		give_up(worker, m, why, settled);
+}
+
+void
+dp_fragments_abandon(struct dp_worker *worker, struct dp_chain *settled)
+{
+	enum lb_verdict why;
+	void *m;
+
+	while (lb_fragment_abandon(worker->fragments.table, &m, &why))
+		give_up(worker, m, why, settled);
+}
+
+void
+dp_fragment_tell(struct dp_worker *worker, unsigned int home, const struct dp_note *note)
+{
+	if (rte_ring_enqueue_elem(worker->mail[home].notes, (void *)(uintptr_t)note,
+		    sizeof(*note)) != 0)
+		dp_count(&worker->figures.lost_notes, 1);
+}

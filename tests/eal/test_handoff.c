@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cfg_yaml.h"
+#include "ctl_apply.h"
+#include "dp_handoff.h"
+#include "dp_plane.h"
+#include "expect.h"
+#include "packet_builder.h"
+
+static const char config[] =
+	"dataplane:\n"
+	"  ports:\n"
+	"    - {name: wan, device: net_null0, addresses: [192.0.2.1/24],\n"
+	"       next_hop: '02:00:00:00:00:fe'}\n"
+	"services:\n"
+	"  - name: web\n"
+	"    address: 198.51.100.10\n"
+	"    protocol: any\n"
+	"    port: any\n"
+	"    table: {algorithm: maglev, size: 251}\n"
+	"    backends: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]\n";
+
+struct plane {
+	struct cfg_model model;
+	struct ctl_apply *apply;
+	struct dp *dp;
+	struct rte_mempool *pool;
+	struct dp_burst burst;
+	struct dp_rss rss;
+};
+
+static int
+start(void **state)
+{
+	(void)state;
+	return dp_start_unprivileged("test_handoff", 2);
+}
+
+static void
+open_plane(struct plane *plane)
+{
+	struct dp_conf conf = {.n_workers = 2, .n_handoff = 64};
+	struct dp_snapshot *snapshot;
+	struct ctl_paths paths;
+
+	memset(plane, 0, sizeof(*plane));
+	assert_int_equal(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
+				 &plane->model),
+		0);
+	conf.flows = ctl_apply_flow_conf(&plane->model, 1, 2);
+	assert_int_equal(ctl_apply_create(&plane->apply), 0);
+	assert_int_equal(dp_create(&conf, 0, &plane->dp), 0);
+	paths = (struct ctl_paths){.port = &plane->model.dataplane.ports[0]};
+	assert_int_equal(ctl_apply_build(plane->apply, &plane->model, &paths, stderr,
+				 &snapshot),
+		0);
+	dp_publish(plane->dp, snapshot);
+	plane->pool = rte_pktmbuf_pool_create("handoff", 255, 0, DP_BESIDE_BYTES,
+		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	assert_non_null(plane->pool);
+	/* Whatever it is, the device puts it in the second worker's queue. */
+	plane->rss.n_queues = 1;
+	plane->rss.queue_of[0] = 1;
+}
+
+static void
+close_plane(struct plane *plane)
+{
+	/* Each packet that was made has come back. */
+	assert_int_equal(rte_mempool_avail_count(plane->pool), 255);
+	dp_destroy(plane->dp);
+	rte_mempool_free(plane->pool);
+	ctl_apply_destroy(plane->apply);
+	cfg_model_fini(&plane->model);
+}
+
+static struct rte_mbuf *
+make(struct plane *plane, const struct pb_layer *layers)
+{
+	uint8_t frame[PB_FRAME_MAX];
+	const size_t n = pb_build(layers, frame);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(plane->pool);
+
+	assert_non_null(m);
+	memcpy(rte_pktmbuf_append(m, (uint16_t)n), frame, n);
+	return m;
+}
+
+/* One packet, as it comes from the device or by mail. */
+static struct dp_decision
+run(struct plane *plane, unsigned int worker, struct rte_mbuf *m, bool is_placed)
+{
+	struct dp_burst *burst = &plane->burst;
+
+	burst->n = 1;
+	burst->pkts[0] = m;
+	burst->wire_bytes[0] = m->pkt_len;
+	burst->now_ns[0] = 1;
+	burst->is_placed = is_placed;
+	burst->rss = &plane->rss;
+	dp_worker_online(plane->dp->workers[worker]);
+	dp_worker_burst(plane->dp->workers[worker], burst);
+	dp_worker_offline(plane->dp->workers[worker]);
+	return burst->decisions[0];
+}
+
+static struct rte_mbuf *
+next_mail(struct plane *plane, unsigned int worker)
+{
+	struct rte_mbuf *m = NULL;
+
+	(void)rte_ring_dequeue(plane->dp->mail[worker].packets, (void **)&m);
+	return m;
+}
+
+static const struct pb_layer segment[] = {ETHER(), IPV4(), TCP(.tcp_flags = 0x10), END};
+static const struct pb_layer error[] = {ETHER(),
+	IPV4(.src = "192.0.2.99", .dst = PB_SERVICE_V4), ICMP(.type = 3, .code = 4),
+	IPV4(FROM_SERVICE_V4), TCP(FROM_SERVICE_L4, .n_bytes = 8), END};
+static const struct pb_layer error_of_others[] = {ETHER(),
+	IPV4(.src = "192.0.2.99", .dst = "198.51.100.99"), ICMP(.type = 3, .code = 4),
+	IPV4(.src = "198.51.100.99", .dst = "203.0.113.7"), TCP(.n_bytes = 8), END};
+static const struct pb_layer first[] = {ETHER(), IPV4(.fragment = 0x2000), UDP(), PAYLOAD(64),
+	END};
+static const struct pb_layer later[] = {ETHER(), IPV4(.fragment = 9, .proto = 17), PAYLOAD(64),
+	END};
+
+static void
+test_a_flow_s_own_packets_are_not_handed_on(void **state)
+{
+	struct plane plane;
+	struct rte_mbuf *m;
+
+	(void)state;
+	open_plane(&plane);
+	m = make(&plane, segment);
+	assert_int_equal(run(&plane, 0, m, false).verdict, LB_FORWARD);
+	assert_null(next_mail(&plane, 1));
+	rte_pktmbuf_free(m);
+	close_plane(&plane);
+}
+
+static void
+test_an_error_is_handed_to_the_owner_once(void **state)
+{
+	struct plane plane;
+	struct rte_mbuf *m;
+
+	(void)state;
+	open_plane(&plane);
+	m = make(&plane, error);
+	assert_int_equal(run(&plane, 0, m, false).verdict, DP_AWAY);
+	assert_ptr_equal(next_mail(&plane, 1), m);
+	/* Wherever it comes by mail, there it stays. */
+	plane.rss.queue_of[0] = 0;
+	assert_int_equal(run(&plane, 1, m, true).verdict, LB_FORWARD);
+	assert_null(next_mail(&plane, 0));
+	rte_pktmbuf_free(m);
+
+	m = make(&plane, error);
+	assert_int_equal(run(&plane, 0, m, false).verdict, LB_FORWARD);
+	assert_null(next_mail(&plane, 0));
+	rte_pktmbuf_free(m);
+	close_plane(&plane);
+}
+
+static void
+test_what_is_for_no_service_stays(void **state)
+{
+	struct plane plane;
+	struct rte_mbuf *m;
+
+	(void)state;
+	open_plane(&plane);
+	m = make(&plane, error_of_others);
+	assert_int_equal(run(&plane, 0, m, false).verdict, LB_TO_KERNEL);
+	assert_null(next_mail(&plane, 1));
+	rte_pktmbuf_free(m);
+	close_plane(&plane);
+}
+
+static void
+test_a_full_ring_is_counted(void **state)
+{
+	uint64_t counts[LB_N_VERDICTS];
+	unsigned int n_full = 0;
+	struct plane plane;
+	struct rte_mbuf *m;
+
+	(void)state;
+	open_plane(&plane);
+	for (unsigned int i = 0; i < 70; i++) {
+		m = make(&plane, error);
+		if (run(&plane, 0, m, false).verdict != DP_AWAY) {
+			n_full++;
+			rte_pktmbuf_free(m);
+		}
+	}
+	assert_int_equal(n_full, 70 - 64);
+	dp_read_verdicts(plane.dp, counts);
+	assert_int_equal(counts[LB_DROP_HANDOFF_FULL], n_full);
+	while ((m = next_mail(&plane, 1)) != NULL)
+		rte_pktmbuf_free(m);
+	close_plane(&plane);
+}
+
+/* The home, of the datagram of first and later; and the worker that is not. */
+static unsigned int
+find_home(struct plane *plane)
+{
+	struct rte_mbuf *m = make(plane, later);
+	struct lb_packet packet;
+	unsigned int home;
+
+	assert_int_equal(dp_mbuf_parse(m, m->pkt_len, &packet), LB_FORWARD);
+	home = dp_handoff_home(&packet, 2);
+	rte_pktmbuf_free(m);
+	return home;
+}
+
+/*
+ * The flow's owner is one worker, the datagram's home the other. A later fragment waits at
+ * home; the first is decided by the owner, whose note releases it.
+ */
+static void
+test_a_note_releases_what_waits_at_home(void **state)
+{
+	struct dp_burst nothing = {.n = 0};
+	struct dp_decision d;
+	struct plane plane;
+	struct rte_mbuf *waiting;
+	struct rte_mbuf *m;
+	unsigned int home;
+	unsigned int owner;
+
+	(void)state;
+	open_plane(&plane);
+	home = find_home(&plane);
+	owner = 1 - home;
+	plane.rss.queue_of[0] = (uint8_t)owner;
+
+	waiting = make(&plane, later);
+	assert_int_equal(run(&plane, owner, waiting, false).verdict, DP_AWAY);
+	assert_ptr_equal(next_mail(&plane, home), waiting);
+	assert_int_equal(run(&plane, home, waiting, true).verdict, DP_AWAY);
+
+	m = make(&plane, first);
+	assert_int_equal(run(&plane, home, m, false).verdict, DP_AWAY);
+	assert_ptr_equal(next_mail(&plane, owner), m);
+	d = run(&plane, owner, m, true);
+	assert_int_equal(d.verdict, LB_FORWARD);
+	rte_pktmbuf_free(m);
+
+	dp_worker_online(plane.dp->workers[home]);
+	dp_worker_hear(plane.dp->workers[home], &nothing, 2);
+	dp_worker_offline(plane.dp->workers[home]);
+	assert_ptr_equal(nothing.settled.first, waiting);
+	assert_int_equal(dp_beside(waiting)->decision.verdict, LB_FORWARD);
+	assert_int_equal(dp_beside(waiting)->decision.backend, d.backend);
+	assert_int_equal(dp_beside(waiting)->decision.flow, DP_FLOW_HIT);
+	assert_null(dp_beside(waiting)->next);
+	rte_pktmbuf_free(waiting);
+	close_plane(&plane);
+}
+
+/* Without its first one waits a second and no longer. */
+static void
+test_what_waits_is_given_up_in_time(void **state)
+{
+	const uint64_t second = 1000000000u;
+	struct dp_burst nothing = {.n = 0};
+	uint64_t counts[LB_N_VERDICTS];
+	struct plane plane;
+	struct rte_mbuf *m;
+
+	(void)state;
+	open_plane(&plane);
+	m = make(&plane, later);
+	assert_int_equal(run(&plane, find_home(&plane), m, true).verdict, DP_AWAY);
+	dp_worker_hear(plane.dp->workers[find_home(&plane)], &nothing, 1 + second);
+	assert_null(nothing.settled.first);
+	dp_worker_hear(plane.dp->workers[find_home(&plane)], &nothing, 2 + second);
+	assert_ptr_equal(nothing.settled.first, m);
+	dp_read_verdicts(plane.dp, counts);
+	assert_int_equal(counts[LB_DROP_FRAGMENT_UNMATCHED], 1);
+	rte_pktmbuf_free(m);
+	close_plane(&plane);
+}
+
+/* The vectors that Microsoft published for receive side scaling; the hash's lowest octet. */
+static void
+test_the_hash_is_the_device_s(void **state)
+{
+	static const uint8_t key[] = {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41,
+		0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b,
+		0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7,
+		0x3b, 0xbe, 0xac, 0x01, 0xfa};
+	static const struct {
+		const char *src;
+		uint16_t sport;
+		const char *dst;
+		uint16_t dport;
+		uint8_t proto;
+		uint8_t want;
+	} rows[] = {
+		{"66.9.149.187", 2794, "161.142.100.80", 1766, 6, 0x78},
+		{"66.9.149.187", 2794, "161.142.100.80", 1766, 50, 0xc2},
+		{"199.92.111.2", 14230, "65.69.140.83", 4739, 17, 0xea},
+		{"3ffe:2501:200:1fff::7", 2794, "3ffe:2501:200:3::1", 1766, 6, 0x3d},
+		{"3ffe:2501:200:1fff::7", 2794, "3ffe:2501:200:3::1", 1766, 50, 0xd5},
+	};
+	struct dp_rss rss = {.n_queues = 256};
+
+	(void)state;
+	memcpy(rss.key, key, sizeof(key));
+	for (unsigned int i = 0; i < rss.n_queues; i++)
+		rss.queue_of[i] = (uint8_t)i;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		struct lb_packet packet = {.key = {.proto = rows[i].proto}};
+		unsigned int queue;
+
+		assert_int_equal(lb_addr_parse(rows[i].src, &packet.key.src), 0);
+		assert_int_equal(lb_addr_parse(rows[i].dst, &packet.key.dst), 0);
+		packet.key.sport_be = htons(rows[i].sport);
+		packet.key.dport_be = htons(rows[i].dport);
+		queue = dp_handoff_rss(&rss, &packet);
+		EXPECT(queue == rows[i].want, "row %zu: queue 0x%x, want 0x%x", i, queue,
+			rows[i].want);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_flow_s_own_packets_are_not_handed_on),
+		cmocka_unit_test(test_an_error_is_handed_to_the_owner_once),
+		cmocka_unit_test(test_what_is_for_no_service_stays),
+		cmocka_unit_test(test_a_full_ring_is_counted),
+		cmocka_unit_test(test_a_note_releases_what_waits_at_home),
+		cmocka_unit_test(test_what_waits_is_given_up_in_time),
+		cmocka_unit_test(test_the_hash_is_the_device_s),
+	};
+
+	return cmocka_run_group_tests(tests, start, NULL);
+}

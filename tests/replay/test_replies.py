@@ -1,0 +1,661 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the balancer says by ICMP itself, and what it cuts into pieces instead."""
+
+import itertools
+import random
+import struct
+
+import captures
+import lib
+import wire
+from lib import CLIENT, CLIENT6, FIRST_NS, VIP, VIP6, at, config, service
+
+CLIENT_MAC, OWN_MAC = wire.ROUTER_MAC, wire.OWN_MAC
+DF = 0x4000
+# Bytes that each way to a backend adds, without the outer IP header.
+MODES = {"ipip": 0, "gre": 4, "gue": 8, "vxlan": 8 + 8 + 14, "l2": None}
+TAGS = [(), ((0x8100, 0x2007),), ((0x88A8, 0x6005), (0x8100, 0x0007))]
+
+
+class Way:
+    """A service of one family, by one mode over one outer family."""
+
+    def __init__(self, number, family, mode, outer):
+        self.family, self.mode, self.outer = family, mode, outer
+        self.vip = f"198.51.100.{10 + number}" if family == 4 else f"2001:db8:51::{number:x}"
+        self.client = f"203.0.113.{10 + number}" if family == 4 else \
+            f"2001:db8:113::{number:x}"
+        self.words = f"IPv{family} by {mode} over IPv{outer}"
+
+    @property
+    def overhead(self):
+        head = MODES[self.mode]
+        return 0 if head is None else head + (20 if self.outer == 4 else 40)
+
+    def service(self, **keys):
+        backend = {"name": "b", "address": "10.0.0.1" if self.outer == 4 else "2001:db8:b::1"}
+        return service(self.words, 0, address=self.vip, protocol="any", forward=self.mode,
+                       backends=[backend], **keys)
+
+    def packet(self, n_bytes, make=wire.udp, sport=1000, **fields):
+        """A whole packet of n_bytes, options included."""
+        if self.family == 4:
+            fields.setdefault("fragment", DF)
+            fields.setdefault("ident", n_bytes)
+        head = 40 if self.family == 6 else 20 + len(fields.get("options", b""))
+        head += 20 if make is wire.tcp else 8
+        payload = random.Random(n_bytes).randbytes(n_bytes - head)
+        packet = make(self.client, self.vip, sport, 80, payload=payload, **fields)
+        assert len(packet) == n_bytes
+        return packet
+
+
+def all_ways():
+    pairs = [(mode, outer) for mode in MODES for outer in (4, 6) if (mode, outer) != ("l2", 6)]
+    return [Way(i, family, mode, outer)
+            for i, ((mode, outer), family) in enumerate(itertools.product(pairs, (4, 6)))]
+
+
+class ReplyCase(lib.ReplayCase):
+    def outputs(self, result, packets):
+        """The frames that left for each packet: each packet has a time of its own."""
+        found = {packet.time_ns: [] for packet in packets}
+        self.assertEqual(len(found), len(packets))
+        for packet in result.output.packets:
+            found[packet.time_ns].append(packet.data)
+        return [found[packet.time_ns] for packet in packets]
+
+    def check_back(self, frame, asked):
+        """A frame goes back whence it came. Returns its IP packet."""
+        frame, asked = wire.parse_ether(frame), wire.parse_ether(asked)
+        self.assertEqual((frame.dst, frame.src), (asked.src, asked.dst))
+        self.assertEqual((frame.tags, frame.ethertype), (asked.tags, asked.ethertype))
+        return wire.parse_ip(frame.payload)
+
+
+class TooBig(ReplyCase):
+    MTU = 1400
+
+    def check_too_big(self, frame, asked, mtu):
+        """RFC 1191 and 1812, 4.3.2; RFC 4443, 3.2."""
+        answer = self.check_back(frame, asked)
+        packet = wire.parse_ether(asked).payload
+        cause = wire.parse_ip(packet)
+        self.assertEqual((answer.src, answer.dst), (cause.dst, cause.src))
+        self.assertEqual(answer.ttl, 64)
+        icmp = wire.parse_icmp(answer)
+        if answer.version == 4:
+            self.assertEqual((icmp.kind, icmp.code), (3, 4))
+            self.assertEqual(icmp.rest[:4], struct.pack("!HH", 0, mtu))
+            self.assertEqual(icmp.rest[4:], packet[:576 - 28])
+            self.assertEqual(answer.tos, 0xC0)
+        else:
+            self.assertEqual((icmp.kind, icmp.code), (2, 0))
+            self.assertEqual(icmp.rest[:4], struct.pack("!I", mtu))
+            self.assertEqual(icmp.rest[4:], packet[:1280 - 48])
+
+    def test_what_may_not_be_cut_is_answered(self):
+        """Up to the byte: what just fits is sent on."""
+        ways = all_ways()
+        rows = []
+        for way in ways:
+            room = self.MTU - way.overhead
+            for n_bytes in (1500, room + 1, room):
+                for tags in TAGS:
+                    for make in (wire.tcp, wire.udp):
+                        rows.append((way, room, n_bytes, tags, make))
+        packets = [at(i / 1000, way.packet(n_bytes, make), tags=tags)
+                   for i, (way, _, n_bytes, tags, make) in enumerate(rows)]
+        settings = config(*[way.service() for way in ways], port={"mtu": self.MTU})
+        result = self.same(packets, settings)
+        frames = self.outputs(result, packets)
+        for row, packet, decision, left in zip(rows, packets, result.decisions, frames):
+            way, room, n_bytes, tags, _ = row
+            with self.subTest(way.words, n_bytes=n_bytes, tags=len(tags)):
+                self.assertEqual(decision["verdict"], "reply" if n_bytes > room else "forward")
+                self.assertEqual(len(left), 1)
+                if n_bytes > room:
+                    self.check_too_big(left[0], packet.data, room)
+                else:
+                    tunnel = wire.parse_tunnel(left[0], way.mode)
+                    self.assertEqual(tunnel.inner, packet.data[14 + 4 * len(tags):])
+                    self.assertEqual(len(tunnel.frame.payload), self.MTU)
+        self.assertEqual(result.report["packets"]["replied"], len(rows) * 2 // 3)
+
+    def test_the_quote_is_the_packet_s_beginning_or_all_of_it(self):
+        """A port of 576 bytes, and packets around what an error has room to quote."""
+        way = Way(1, 4, "vxlan", 4)
+        port = {"mtu": 576, "addresses": [f"{lib.OUTER}/24"]}
+        sizes = (527, 547, 548, 549, 576, 577, 1500)
+        packets = [at(i, way.packet(n)) for i, n in enumerate(sizes)]
+        result = self.replay(packets, config(way.service(), port=port))
+        for packet, left in zip(packets, self.outputs(result, packets)):
+            self.check_too_big(left[0], packet.data, 576 - 50)
+
+    def test_ipv6_is_never_told_of_less_than_every_link_has(self):
+        """RFC 8200, section 5: 1280."""
+        way = Way(1, 6, "ipip", 6)
+        packets = [at(0, way.packet(1281)), at(1, way.packet(1500))]
+        result = self.replay(packets, config(way.service(), port={"mtu": 1280}))
+        for packet, left in zip(packets, self.outputs(result, packets)):
+            self.check_too_big(left[0], packet.data, 1280)
+
+    def test_nobody_is_told(self):
+        """RFC 1122, 3.2.2: not of an ICMP error, nor of a fragment after the first."""
+        four, six = Way(1, 4, "ipip", 4), Way(2, 6, "ipip", 4)
+        rows = []
+        for way in (four, six):
+            quoted = wire.udp(way.vip, way.client, 80, 1000, b"x" * 1420)
+            fields = {"fragment": DF} if way.family == 4 else {}
+            router = lib.ROUTER if way.family == 4 else lib.ROUTER6
+            rows.append(("an ICMP error", wire.too_big(router, quoted, **fields), "too_big"))
+            whole = way.packet(4000)
+            rows.append(("a first fragment", wire.piece(whole, 0, 1440, 1), "reply"))
+            rows.append(("a later one", wire.piece(whole, 1440, 1440, 1), "too_big"))
+            rows.append(("a last one that fits", wire.piece(whole, 2880, 800, 0), "forward"))
+        packets = [at(i / 1000, packet) for i, (_, packet, _) in enumerate(rows)]
+        settings = config(four.service(), six.service(), port={"mtu": self.MTU})
+        result = self.same(packets, settings)
+        for (words, _, expected), d in zip(rows, result.decisions):
+            with self.subTest(words):
+                self.assertEqual(d["reason"] or d["verdict"], expected)
+
+    def test_from_and_to_whom_no_answer_goes(self):
+        way = Way(1, 4, "ipip", 4)
+        packet = way.packet(1500)
+        group = "01:00:5e:00:00:01"
+        packets = [at(0, packet, dst=group), at(1, packet, src=group),
+                   at(2, packet, dst="ff:ff:ff:ff:ff:ff")]
+        result = self.replay(packets, config(way.service()))
+        self.assertEqual(result.column("reason"), ["too_big"] * 3)
+        self.assertEqual(result.output.packets, [])
+
+    def test_too_many_of_one_source(self):
+        """100 a second and at once, and nobody else's are any fewer."""
+        ways = (Way(1, 4, "ipip", 4), Way(2, 6, "ipip", 4))
+        settings = config(*[way.service() for way in ways])
+        for way, neighbor in zip(ways, ("203.0.113.99", "2001:db8:114::9")):
+            client = way.client
+            packets = [at(i / 1e6, way.packet(1500)) for i in range(300)]
+            way.client = neighbor
+            packets.append(at(0.001, way.packet(1500)))
+            way.client = client
+            packets += [at(1.001 + i / 1e6, way.packet(1500)) for i in range(150)]
+            result = self.same(packets, settings)
+            reasons = result.column("reason")
+            self.assertEqual(reasons[:100] + reasons[300:401], [None] * 201)
+            self.assertEqual(reasons[100:300] + reasons[401:], ["rate_limited"] * 250)
+            self.assertEqual(result.report["drops"]["rate_limited"], 250)
+
+
+class Pieces(ReplyCase):
+    """What may be cut is cut, and what the receiver puts together is what was sent."""
+
+    MTU = 1400
+
+    def inner_pieces(self, left, way):
+        tunnels = [wire.parse_tunnel(frame, way.mode) for frame in left]
+        for tunnel in tunnels:
+            self.assertLessEqual(len(tunnel.frame.payload), self.MTU)
+        return [tunnel.inner for tunnel in tunnels]
+
+    def test_inside_by_every_way(self):
+        """RFC 791. The last byte too many makes two; identification, flags and TTL stay."""
+        ways = [way for way in all_ways() if way.family == 4]
+        rows = [(way, n, tags) for way in ways for n in (self.MTU - way.overhead + 1, 1500)
+                for tags in TAGS]
+        rows += [(ways[0], n, ()) for n in (4000, 9000)]
+        packets = [at(i / 1000, way.packet(n, fragment=0, ttl=7, tos=0xB9), tags=tags)
+                   for i, (way, n, tags) in enumerate(rows)]
+        settings = config(*[way.service() for way in ways], port={"mtu": self.MTU})
+        result = self.same(packets, settings)
+        self.assertEqual(result.column("verdict"), ["forward"] * len(rows))
+        frames = self.outputs(result, packets)
+        for (way, n_bytes, tags), packet, left in zip(rows, packets, frames):
+            with self.subTest(way.words, n_bytes=n_bytes, tags=len(tags)):
+                inner = self.inner_pieces(left, way)
+                each = (self.MTU - way.overhead - 20) // 8 * 8
+                self.assertEqual(len(inner), -(-(n_bytes - 20) // each))
+                self.assertEqual(wire.put_together(inner), packet.data[14 + 4 * len(tags):])
+                self.assertEqual({wire.parse_ether(frame).tags for frame in left}, {tags})
+        self.assertEqual(result.report["packets"]["forwarded"], len(rows))
+        self.assertEqual(sum(s["bytes"] for s in result.report["services"]),
+                         sum(n for _, n, _ in rows))
+
+    def test_the_pieces_of_a_flow_have_its_ports_outside(self):
+        way = Way(1, 4, "gue", 4)
+        packets = [at(0, way.packet(1500, fragment=0)), at(1, way.packet(100))]
+        result = self.replay(packets, config(way.service(), port={"mtu": self.MTU}))
+        ports = {wire.parse_tunnel(packet.data, "gue").sport for packet in
+                 result.output.packets}
+        self.assertEqual((len(result.output.packets), len(ports)), (3, 1))
+
+    def test_options_that_are_to_be_copied(self):
+        """Router alert (copied) in each, record route (not) in the first: RFC 791, 3.1."""
+        way = Way(1, 4, "ipip", 4)
+        alert, route = b"\x94\x04\0\0", b"\x07\x07\x04\0\0\0\0\x01"
+        packets = [at(0, way.packet(1500, fragment=0, options=alert + route))]
+        result = self.replay(packets, config(way.service(), port={"mtu": self.MTU}))
+        inner = self.inner_pieces([p.data for p in result.output.packets], way)
+        self.assertEqual([len(inner), inner[0][20:32], inner[1][20:24], inner[1][0]],
+                         [2, alert + route, alert, 0x46])
+        self.assertEqual(wire.put_together(inner), packets[0].data[14:])
+
+    def test_fragments_are_cut_once_more(self):
+        way = Way(1, 4, "ipip", 4)
+        whole = way.packet(60000, fragment=0)
+        parts = wire.pieces(whole, 1480)
+        parts[:4] = [parts[i] for i in (3, 1, 0, 2)]
+        packets = [at(i / 1000, part) for i, part in enumerate(parts)]
+        result = self.same(packets, config(way.service(), port={"mtu": self.MTU}))
+        inner = self.inner_pieces([p.data for p in result.output.packets], way)
+        self.assertEqual(len(inner), 2 * len(parts) - 1)  # the last one fits
+        self.assertEqual(wire.put_together(inner), whole)
+
+    def test_those_that_waited_are_cut_too(self):
+        way = Way(1, 4, "ipip", 4)
+        whole = way.packet(4440, fragment=0)
+        first, *later = wire.pieces(whole, 1480)
+        packets = [at(i / 1000, part) for i, part in enumerate([*later, first])]
+        result = self.same(packets, config(way.service(), port={"mtu": self.MTU}))
+        inner = self.inner_pieces([p.data for p in result.output.packets], way)
+        places = [wire.place_of(packet)[0] for packet in inner]
+        self.assertEqual(places, [0, 1360, 1480, 2840, 2960, 4320])
+        self.assertEqual(wire.put_together(inner), whole)
+        self.assertEqual([p.time_ns for p in result.output.packets],
+                         [packets[i].time_ns for i in (2, 2, 0, 0, 1, 1)])
+
+    def outer_packet(self, left):
+        """The outer packet that a backend puts together, as a frame."""
+        ips = [wire.parse_ether(frame).payload for frame in left]
+        for ip in ips:
+            self.assertLessEqual(len(ip), 1280)
+            if ip[0] >> 4 == 4:
+                self.assertEqual(ip[6] & 0x40, 0, "DF")
+        return left[0][:len(left[0]) - len(ips[0])] + wire.put_together(ips)
+
+    def test_outside_where_ipv6_may_not_be_told(self):
+        """RFC 2473, 7.2: what every link has room for gets through."""
+        ways = [way for way in all_ways() if way.family == 6 and way.mode != "l2"]
+        rows = [(way, n, tags) for way in ways for n in (1280 - way.overhead + 1, 1280)
+                for tags in TAGS[:2]]
+        packets = [at(i / 1000, way.packet(n), tags=tags) for i, (way, n, tags) in
+                   enumerate(rows)]
+        settings = config(*[way.service() for way in ways], port={"mtu": 1280})
+        for n_workers in (1, 8):
+            result = self.replay(packets, settings, args=["--workers", n_workers])
+            self.assertEqual(result.column("verdict"), ["forward"] * len(rows))
+            frames = self.outputs(result, packets)
+            for (way, n_bytes, tags), packet, left in zip(rows, packets, frames):
+                with self.subTest(way.words, n_bytes=n_bytes, workers=n_workers):
+                    self.assertEqual(len(left), 2)
+                    tunnel = wire.parse_tunnel(self.outer_packet(left), way.mode)
+                    self.assertEqual(tunnel.inner, packet.data[14 + 4 * len(tags):])
+                    self.assertEqual(tunnel.frame.tags, tags)
+            self.check_ids(result.output.packets)
+
+    def check_ids(self, packets):
+        """Two that are cut have not one identification between the same ends."""
+        ids = {}
+        for packet in packets:
+            ip = wire.parse_ether(packet.data).payload
+            number = ip[4:6] if ip[0] >> 4 == 4 else ip[44:48]
+            ids.setdefault((ip[0] >> 4, ip[9] if ip[0] >> 4 == 4 else 0, number),
+                           set()).add(packet.time_ns)
+        self.assertTrue(all(len(times) == 1 for times in ids.values()))
+
+
+class Echo(ReplyCase):
+    """RFC 792, RFC 4443: an address of a service answers, as it came."""
+
+    def check_echo(self, frame, asked, n_payload):
+        answer = self.check_back(frame, asked)
+        question = wire.parse_ip(wire.parse_ether(asked).payload[:answer_bytes(asked)])
+        self.assertEqual((answer.src, answer.dst), (question.dst, question.src))
+        self.assertEqual((answer.ttl, answer.tos), (64, question.tos & 0xFC))
+        icmp = wire.parse_icmp(answer)
+        self.assertEqual((icmp.kind, icmp.code), (0 if answer.version == 4 else 129, 0))
+        self.assertEqual(icmp.rest, question.payload[4:])
+        self.assertEqual(len(icmp.rest), 4 + n_payload)
+
+    def ask(self, family, number, payload, **fields):
+        """A question of its own client: the limit is each source's."""
+        src = f"203.0.{113 + number // 250}.{1 + number % 250}" if family == 4 else \
+            f"2001:db8:{number + 1:x}::7"
+        return wire.echo_request(src, VIP if family == 4 else VIP6, payload, **fields)
+
+    def test_of_every_length(self):
+        """Payloads of all ones, so that sums carry, of zeros, and of anything."""
+        rng = random.Random(8)
+        kinds = (lambda n: b"\xff" * n, bytes, rng.randbytes)
+        rows = [(family, n, kinds[n % 3](n)) for n in range(1473) for family in (4, 6)
+                if n <= 1452 or family == 4]
+        packets = [at(i / 1000, self.ask(family, n, payload, tos=0x2E), tags=TAGS[n % 7 % 3])
+                   for i, (family, n, payload) in enumerate(rows)]
+        result = self.same(packets, config(service(), service("web6", address=VIP6)))
+        self.assertEqual(set(result.column("verdict")), {"reply"})
+        for row, packet, left in zip(rows, packets, self.outputs(result, packets)):
+            self.assertEqual(len(left), 1)
+            self.check_echo(left[0], packet.data, row[1])
+
+    def test_sums_at_the_edge(self):
+        """All checksums that a request can have, near where one's complement wraps."""
+        rows = [struct.pack("!H", value) for edge in (0, 0x0800, 0x8000, 0xF7FF, 0xFFFF)
+                for value in range(max(0, edge - 12), min(0xFFFF, edge + 12) + 1)]
+        packets = [at(i / 1000, self.ask(family, i, payload)) for i, (family, payload) in
+                   enumerate(itertools.product((4, 6), rows))]
+        result = self.replay(packets, config(service(), service("web6", address=VIP6)))
+        for packet, left in zip(packets, self.outputs(result, packets)):
+            self.check_echo(left[0], packet.data, 2)
+
+    def test_what_was_damaged_stays_damaged(self):
+        packets = []
+        for family, flip in itertools.product((4, 6), (1, 0x80, 0xFF)):
+            for place in (2, 3, 8, 9, 20):  # the checksum, the payload
+                ip = bytearray(self.ask(family, len(packets), b"p" * 32))
+                ip[(20 if family == 4 else 40) + place] ^= flip
+                packets.append(at(len(packets), bytes(ip)))
+        result = self.replay(packets, config(service(), service("web6", address=VIP6)))
+        for left in self.outputs(result, packets):
+            for frame in left:
+                with self.assertRaisesRegex(AssertionError, "ICMP checksum"):
+                    wire.parse_icmp(wire.parse_ip(frame[14:]))
+
+    def test_padding_is_not_sent_back(self):
+        frame = wire.ether(self.ask(4, 1, b"x")) + b"\xee" * 17
+        result = self.replay([captures.Packet(frame, FIRST_NS)])
+        self.check_echo(result.output.packets[0].data, frame, 1)
+
+    def test_options(self):
+        """RFC 1122, 3.2.2.6; source routes are refused (RFC 7126)."""
+        vip = wire.address(VIP)
+        rows = [
+            ("no-operations", b"\1\1\1\1", b"\1\1\1\1"),
+            ("a route with room", b"\x07\x07\x04\0\0\0\0\0",
+             b"\x07\x07\x08" + vip + b"\0"),
+            ("a route that is full", b"\x07\x07\x08\1\2\3\4\0",
+             b"\x07\x07\x08\1\2\3\4\0"),
+            ("loose source route", b"\x83\x07\x04\1\2\3\4\0", None),
+            ("strict source route", b"\x89\x07\x04\1\2\3\4\0", None),
+            ("malformed", b"\x07\x2a\x04\0", None),
+        ]
+        packets = [at(i, self.ask(4, i, b"ping", options=options))
+                   for i, (_, options, _) in enumerate(rows)]
+        result = self.replay(packets)
+        for (words, _, expected), d, left in zip(rows, result.decisions,
+                                                 self.outputs(result, packets)):
+            with self.subTest(words):
+                self.assertEqual(d["verdict"], "kernel" if expected is None else "reply")
+                if expected is not None:
+                    self.assertEqual(left[0][34:34 + len(expected)], expected)
+                    wire.parse_icmp(wire.parse_ip(left[0][14:]))
+
+    def test_which_are_not_answered(self):
+        ping = wire.echo_request
+        rows = [
+            ("another address", at(0, ping(CLIENT, "198.51.100.99")), "kernel"),
+            ("another address, IPv6", at(1, ping(CLIENT6, "2001:db8:51::99")), "kernel"),
+            ("from everybody", at(2, ping("255.255.255.255", VIP)), "martian_source"),
+            ("from a group", at(3, ping("224.0.0.5", VIP)), "martian_source"),
+            ("from loopback", at(4, ping("127.0.0.1", VIP)), "martian_source"),
+            ("from nobody", at(5, ping("0.0.0.0", VIP)), "martian_source"),
+            ("from the balancer", at(6, ping(lib.OUTER, VIP)), "martian_source"),
+            ("from a group, IPv6", at(7, ping("ff02::5", VIP6)), "martian_source"),
+            ("from loopback, IPv6", at(8, ping("::1", VIP6)), "martian_source"),
+            ("from nobody, IPv6", at(9, ping("::", VIP6)), "martian_source"),
+            ("from the balancer, IPv6", at(10, ping(lib.OUTER6, VIP6)), "martian_source"),
+            ("to a group's MAC address", at(11, ping(CLIENT, VIP), dst="01:00:5e:00:00:01"),
+             "kernel"),
+            ("to all MAC addresses", at(12, ping(CLIENT, VIP), dst="ff:ff:ff:ff:ff:ff"),
+             "kernel"),
+            ("a reply", at(13, wire.icmp(CLIENT, VIP, 0, 0, b"\0\1\0\1ping")), "kernel"),
+            ("a reply, IPv6", at(14, wire.icmp(CLIENT6, VIP6, 129, 0, b"\0\1\0\1ping")),
+             "kernel"),
+            ("no TTL", at(15, ping(CLIENT, VIP, ttl=0)), "ttl_expired"),
+        ]
+        result = self.replay([packet for _, packet, _ in rows],
+                             config(service(), service("web6", address=VIP6)))
+        for (words, _, expected), d in zip(rows, result.decisions):
+            with self.subTest(words):
+                self.assertEqual(d["reason"] or d["verdict"], expected)
+        self.assertEqual(result.output.packets, [])
+
+    def test_too_many_of_one_source(self):
+        for src, dst in ((CLIENT, VIP), (CLIENT6, VIP6)):
+            packets = [at(i / 1e6, wire.echo_request(src, dst)) for i in range(150)]
+            result = self.same(packets, config(service(), service("web6", address=VIP6)))
+            self.assertEqual(result.column("reason"), [None] * 100 + ["rate_limited"] * 50)
+
+
+class Configured(ReplyCase):
+    """What a service says of echo, fragments and segment sizes."""
+
+    def settings(self, **keys):
+        return config(service("web", 5, protocol="any", **keys),
+                      service("web6", 5, address=VIP6, protocol="any", **keys))
+
+    def pings(self, n_payload=40):
+        return [wire.echo_request(f"203.0.113.{i}", VIP, b"p" * n_payload) for i in range(1, 21)
+                ] + [wire.echo_request(f"2001:db8:113::{i}", VIP6, b"p" * n_payload)
+                     for i in range(1, 21)]
+
+    def test_echo_for_a_backend(self):
+        """By its addresses, as other protocols without ports; fragments alike."""
+        whole = self.pings(1000)
+        packets = [at(0.001 * i, ping) for i, ping in enumerate(whole)]
+        for n in (1, 0):
+            packets += [at(1 + 0.001 * i - n, wire.pieces(ping, 504)[n])
+                        for i, ping in enumerate(whole)]
+        packets.sort(key=lambda packet: packet.time_ns)
+        result = self.same(packets, self.settings(echo="forward"))
+        self.assertEqual(result.column("verdict"), ["forward"] * 120)
+        backends = {}
+        for packet, d in zip(packets, result.decisions):
+            src = wire.parse_ip(packet.data[14:]).src
+            self.assertEqual(backends.setdefault(src, d["backend"]), d["backend"])
+        self.assertEqual(len(set(backends.values())), 10)
+        self.assertEqual([wire.parse_tunnel(p.data, "ipip").inner for p in
+                          result.output.packets], [p.data[14:] for p in packets])
+
+    def test_echo_for_nobody(self):
+        pings = self.pings()
+        sends = pings + [part for ping in self.pings(1000) for part in wire.pieces(ping, 504)]
+        result = self.same([at(0, packet) for packet in sends], self.settings(echo="drop"))
+        self.assertEqual(result.report["drops"]["echo_refused"], len(sends))
+
+    def test_fragments_of_an_echo_that_the_balancer_would_answer(self):
+        """It puts nothing together: they are the kernel's, and cost nobody an answer."""
+        parts = wire.pieces(wire.echo_request(CLIENT, VIP, b"p" * 1000), 504)
+        sends = [at(0, part) for part in parts * 150] + \
+            [at(0.001, wire.echo_request(CLIENT, VIP))]
+        result = self.same(sends, self.settings())
+        self.assertEqual(result.column("verdict"), ["kernel"] * 300 + ["reply"])
+
+    def test_the_outer_packet_is_cut(self):
+        ways = [way for way in all_ways() if way.family == 4 and way.mode != "l2"]
+        rows = [(way, n, tags) for way in ways for n in (1400 - way.overhead + 1, 1500, 4000)
+                for tags in TAGS[:2]]
+        packets = [at(i / 1000, way.packet(n, fragment=0), tags=tags)
+                   for i, (way, n, tags) in enumerate(rows)]
+        settings = config(*[way.service(fragment="outer") for way in ways], port={"mtu": 1400})
+        result = self.replay(packets, settings)
+        self.assertEqual(result.column("verdict"), ["forward"] * len(rows))
+        for (way, n_bytes, tags), packet, left in zip(rows, packets,
+                                                      self.outputs(result, packets)):
+            with self.subTest(way.words, n_bytes=n_bytes):
+                ips = [wire.parse_ether(frame).payload for frame in left]
+                self.assertGreater(len(ips), 1)
+                self.assertLessEqual(max(map(len, ips)), 1400)
+                whole = left[0][:14 + 4 * len(tags)] + wire.put_together(ips)
+                tunnel = wire.parse_tunnel(whole, way.mode)
+                self.assertEqual((tunnel.inner, tunnel.frame.tags), (packet.data[14 + 4 * len(
+                    tags):], tags))
+
+    def test_what_would_be_cut_is_dropped(self):
+        way = Way(1, 4, "ipip", 4)
+        packets = [at(i, way.packet(n, fragment=0)) for i, n in enumerate((1380, 1381, 1500))]
+        packets.append(at(3, way.packet(1500)))
+        result = self.replay(packets, config(way.service(fragment="drop"), port={"mtu": 1400}))
+        self.assertEqual([d["reason"] or d["verdict"] for d in result.decisions],
+                         ["forward", "too_big", "too_big", "reply"])
+
+    def segment(self, way, flags, options, **fields):
+        """TCP with options, its checksum right."""
+        src, dst = way.client, way.vip
+        head = struct.pack("!HHIIBBHHH", 1000, 80, 7, 0, (20 + len(options)) * 4, flags, 65535,
+                           0, 0) + options
+        pseudo = wire.pseudo_header(wire.address(src), wire.address(dst), wire.TCP, len(head))
+        value = struct.pack("!H", wire.checksum(pseudo + head))
+        return wire.ip(src, dst, wire.TCP, head[:16] + value + head[18:], **fields)
+
+    def told(self, packet):
+        """The MSS in a segment, whose checksum is right; None: it has none."""
+        ip = wire.parse_ip(packet)
+        pseudo = wire.pseudo_header(wire.address(ip.src), wire.address(ip.dst), wire.TCP,
+                                    len(ip.payload))
+        self.assertEqual(wire.checksum(pseudo + ip.payload), 0)
+        options = ip.payload[20:]
+        while options and options[0] == 1:
+            options = options[1:]
+        return struct.unpack_from("!H", options, 2)[0] if options[:1] == b"\2" else None
+
+    def test_segment_sizes(self):
+        """A SYN's alone is lowered, never raised; where it has none it gets none."""
+        ways = all_ways()
+        mss = [b"\2\4" + struct.pack("!H", n) for n in (536, 1200, 1460, 65495)]
+        for clamp, mtu in ((None, 1500), ("auto", 1400), (1200, 1500)):
+            rows = [(way, flags, before + option) for way in ways
+                    for flags in (wire.SYN, wire.SYN | 0xC0, wire.ACK)
+                    for option in mss for before in (b"", b"\1\1\1\1", b"\1")]
+            rows = [(way, flags, option + b"\0" * (-len(option) % 4))
+                    for way, flags, option in rows] + [(way, wire.SYN, b"") for way in ways]
+            sends = [self.segment(*row) for row in rows]
+            keys = {} if clamp is None else {"mss_clamp": clamp}
+            settings = config(*[way.service(**keys) for way in ways], port={"mtu": mtu})
+            result = self.replay([at(i, packet) for i, packet in enumerate(sends)], settings)
+            for (way, flags, _), packet, found in zip(rows, sends, result.output.packets):
+                inner = wire.parse_tunnel(found.data, way.mode).inner
+                asked = self.told(packet)
+                room = {None: 65535, 1200: 1200, "auto": mtu - way.overhead - 20 - (
+                    20 if way.family == 4 else 40)}[clamp]
+                is_lowered = flags & wire.SYN and asked is not None and asked > room
+                self.assertEqual(self.told(inner), room if is_lowered else asked, way.words)
+                if not is_lowered:
+                    self.assertEqual(inner, packet)
+
+
+class Errors(lib.ReplayCase):
+    """An error that others send about a flow goes where the flow goes, whatever it quotes."""
+
+    KINDS = {4: [(3, code) for code in range(16)] + [(11, 0), (11, 1), (12, 0), (12, 1)],
+             6: [(1, code) for code in range(8)] + [(2, 0), (3, 0), (3, 1), (4, 0), (4, 2)]}
+
+    def quotes(self, family):
+        """What a backend sent to the client, and how much of it a router quotes."""
+        def sent(make=wire.tcp, **fields):
+            return lambda vip, client: make(vip, client, 80, 1000, payload=b"x" * 100, **fields)
+
+        head = 20 if family == 4 else 40
+        yield from ((f"{make.__name__}, {n or 'all'} bytes", sent(make), n)
+                    for make in (wire.tcp, wire.udp) for n in (head + 8, head + 19, None))
+        yield "a UDP checksum of 0", self.without_sum, head + 8
+        if family == 4:
+            for words in (1, 10):
+                yield (f"options of {4 * words} bytes", sent(options=b"\1" * (4 * words)),
+                       head + 4 * words + 8)
+            yield "a header checksum that is wrong", sent(csum=1, ttl=1), head + 8
+            yield "a total length that was changed", sent(total=64), None
+            yield "a first fragment", sent(wire.udp, fragment=0x2000), None
+            yield "DF", sent(fragment=DF), head + 8
+        else:
+            for n in (1, 8):
+                yield f"{n} extension headers", self.chain(n), None
+            yield "a first fragment", lambda vip, client: wire.piece(
+                sent(wire.udp)(vip, client), 0, 64, 1), None
+
+    @staticmethod
+    def without_sum(vip, client):
+        packet = wire.udp(vip, client, 80, 1000, b"x" * 100)
+        at_sum = (20 if packet[0] >> 4 == 4 else 40) + 6
+        return packet[:at_sum] + b"\0\0" + packet[at_sum + 2:]
+
+    @staticmethod
+    def chain(n):
+        def make(vip, client):
+            payload, following = wire.tcp(vip, client, 80, 1000)[40:], wire.TCP
+            for _ in range(n):
+                payload, following = wire.extension(following) + payload, 60
+            return wire.ipv6(vip, client, following, payload)
+        return make
+
+    def rows(self):
+        """Words, the flow's packet, the error; each with a client of its own."""
+        rows = []
+
+        def add(words, family, make_quote, n_bytes, kind, src=None):
+            number = len(rows)
+            vip = VIP if family == 4 else VIP6
+            client = f"203.0.113.{number + 1}" if family == 4 else f"2001:db8:113::{number:x}"
+            quoted = make_quote(vip, client)
+            proto = wire.udp if "udp" in words.lower() or "fragment" in words else wire.tcp
+            router = {4: lib.ROUTER, 6: lib.ROUTER6}[family] if src is None else client
+            error = wire.icmp(router, vip, *kind, b"\0\0\5\0" + quoted[:n_bytes])
+            rows.append((f"IPv{family}: {words}", proto(client, vip, 1000, 80), error))
+
+        for family in (4, 6):
+            for kind in self.KINDS[family]:
+                add(f"type {kind[0]} code {kind[1]}", family,
+                    lambda vip, client: wire.tcp(vip, client, 80, 1000, payload=b"x" * 40),
+                    None, kind)
+            for words, make_quote, n_bytes in self.quotes(family):
+                kind = (3, 4) if family == 4 else (2, 0)
+                add(words, family, make_quote, n_bytes, kind)
+                add(words + ", from the client", family, make_quote, n_bytes, kind, "client")
+        return rows
+
+    def settings(self, n=3):
+        return config(*[service(name, n, address=vip, protocol="any")
+                        for name, vip in (("web", VIP), ("web6", VIP6))])
+
+    def test_after_20_backends_were_added(self):
+        rows = self.rows()
+        packets = [at(seconds, row[k]) for seconds, k in ((0, 1), (0.1, 1), (0.2, 2), (0.5, 2),
+                                                          (0.6, 1)) for row in rows]
+        events = lib.items(*[{"at": "0.3s", "add": {"service": name, "name": f"{name}-{i}",
+                                                    "address": f"10.0.0.{10 + i}"}}
+                             for i in range(4, 24) for name in ("web", "web6")])
+        result = self.same(packets, self.settings(), events=events)
+        n = len(rows)
+        for i, (words, _, error) in enumerate(rows):
+            with self.subTest(words):
+                mine = result.decisions[i::n]
+                self.assertEqual({d["backend"] for d in mine}, {mine[0]["backend"]})
+                self.assertEqual([d["flow"] for d in mine], ["miss"] + ["hit"] * 4)
+                inner = wire.parse_tunnel(result.output.packets[2 * n + i].data, "ipip").inner
+                self.assertEqual(inner, error)
+        self.assertEqual(result.report["flows"], {"total": n, "moved": 0, "broken": 0})
+        # Without the flows nearly all would go elsewhere by now.
+        late = self.replay(packets[3 * n:], self.settings(23), write=False)
+        n_elsewhere = sum(a != b for a, b in zip(late.column("backend"),
+                                                 result.column("backend")[3 * n:]))
+        self.assertGreater(n_elsewhere, n)
+
+    def test_in_an_empty_table_where_the_flow_will_go(self):
+        rows = self.rows()
+        packets = [at(seconds, row[k]) for seconds, k in ((0, 2), (1, 1)) for row in rows]
+        result = self.same(packets, self.settings(23))
+        self.assertEqual(result.column("slot")[:len(rows)], result.column("slot")[len(rows):])
+        self.assertEqual(set(result.column("flow")), {"miss"})
+
+
+def answer_bytes(frame):
+    """Of a frame with an IP packet: how long that is, without padding."""
+    ip = wire.parse_ether(frame).payload
+    if ip[0] >> 4 == 6:
+        return 40 + struct.unpack_from("!H", ip, 4)[0]
+    return struct.unpack_from("!H", ip, 2)[0]
+
+
+if __name__ == "__main__":
+    lib.main()

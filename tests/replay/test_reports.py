@@ -1,0 +1,307 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What users of load balancers have reported, a row each: odd packets, floods, long waits."""
+
+import json
+import struct
+
+import captures
+import lib
+import wire
+from lib import CLIENT, CLIENT6, FIRST_NS, ROUTER, ROUTER6, VIP, VIP6, at, config, items, service
+from wire import ACK, FIN, SYN
+
+HOP_BY_HOP, ROUTING, AH, NONE, EXPERIMENT = 0, 43, 51, 59, 253
+ANY, ANY6 = "198.51.100.20", "2001:db8:51::20"
+SETTINGS = config(service(n=5), service("web6", n=5, address=VIP6),
+                  service("any", n=5, address=ANY, protocol="any", port="any"),
+                  service("any6", n=5, address=ANY6, protocol="any", port="any"))
+
+
+def chained(following, *headers, dst=VIP6, sport=1000):
+    """TCP behind extension headers, each given as its bytes without the next header's byte."""
+    payload = wire.tcp(CLIENT6, dst, sport, 80, payload=b"x" * 20)[40:]
+    kinds = [*following, wire.TCP]
+    for kind, header in reversed(list(zip(kinds[1:], headers))):
+        payload = bytes([kind]) + header + payload
+    return wire.ipv6(CLIENT6, dst, kinds[0], payload)
+
+
+OPTIONS = b"\0\1\4\0\0\0\0"  # padding, of 8 bytes in all
+AH_HEADER = b"\4\0\0" + b"\0\0\1\0" + b"\0\0\0\1" + b"i" * 12
+
+
+def route(left):
+    return b"\2\4" + bytes([left]) + b"\0\0\0\0" + b"\x20\1\r\xb8" + b"\0" * 12
+
+
+class Words(lib.ReplayCase):
+    """What becomes of single packets."""
+
+    def check(self, rows, settings=SETTINGS):
+        """Rows are words, a packet of a capture, and its verdict or reason."""
+        result = self.same([packet for _, packet, _ in rows], settings, workers=(1, 8))
+        for (words, _, expected), d in zip(rows, result.decisions):
+            with self.subTest(words):
+                self.assertEqual(d["reason"] or d["verdict"], expected)
+        return result
+
+    def test_ipv4_options_change_no_backend(self):
+        packets = [wire.tcp(CLIENT, VIP, sport, 80, options=b"\1" * (4 * words))
+                   for sport in range(20) for words in range(11)]
+        result = self.replay([at(0, packet) for packet in packets], SETTINGS)
+        for sport in range(20):
+            self.assertEqual(len(set(result.column("backend")[11 * sport:11 * sport + 11])), 1)
+        self.assertEqual([wire.parse_tunnel(p.data, "ipip").inner for p in
+                          result.output.packets], packets)
+        # Each opens a flow for itself as it would have without them.
+        alone = [self.replay([at(0, packet)], SETTINGS, write=False).decisions[0]["slot"]
+                 for packet in (packets[0], packets[1], packets[10])]
+        self.assertEqual(len(set(alone)), 1)
+
+    def test_ipv6_extension_headers(self):
+        far = b"\x20" + b"\0" * 6  # says 264 bytes
+        rows = [
+            ("none", chained([]), "forward"),
+            ("hop by hop", chained([HOP_BY_HOP], OPTIONS), "forward"),
+            ("destination options", chained([60], OPTIONS), "forward"),
+            ("authentication", chained([AH], AH_HEADER), "forward"),
+            ("a route that is done", chained([ROUTING], route(0)), "forward"),
+            ("all of them", chained([HOP_BY_HOP, 60, ROUTING, AH, 60], OPTIONS, OPTIONS,
+                                    route(0), AH_HEADER, OPTIONS), "forward"),
+            ("a route that is not done", chained([ROUTING], route(1)), "kernel"),
+            ("40 headers", chained([60] * 40, *[OPTIONS] * 40), "unknown_extension_header"),
+            ("one longer than the packet", chained([60], far), "truncated"),
+            ("no next header", wire.ipv6(CLIENT6, VIP6, NONE, b""), "kernel"),
+            ("an unknown one", wire.ipv6(CLIENT6, VIP6, EXPERIMENT, b"x" * 20), "kernel"),
+            ("an unknown one, any protocol",
+             wire.ipv6(CLIENT6, ANY6, EXPERIMENT, b"x" * 20), "forward"),
+            ("no next header, any protocol", wire.ipv6(CLIENT6, ANY6, NONE, b""), "forward"),
+        ]
+        result = self.check([(words, at(0, packet), expected)
+                             for words, packet, expected in rows])
+        self.assertEqual(len(set(result.column("backend")[:6])), 1)
+        self.assertEqual(result.column("flow")[1:6], ["hit"] * 5)
+
+    def test_padding_is_never_sent_on(self):
+        """A bare ACK is 40 bytes, and the smallest frame has room for 46."""
+        packet = wire.tcp(CLIENT, VIP, 1000, 80)
+        tag = ((0x8100, 7),)
+        packets = [captures.Packet(wire.ether(packet, tags=tags) + b"\xee" * n, FIRST_NS)
+                   for tags in ((), tag) for n in (0, 6, 10)]
+        for mode in ("ipip", "gre", "gue", "vxlan", "l2"):
+            result = self.replay(packets, config(service(forward=mode)))
+            for found in result.output.packets:
+                self.assertEqual(wire.parse_tunnel(found.data, mode).inner, packet)
+
+    def test_header_lengths(self):
+        self.check([(f"{n} words", at(0, wire.tcp(CLIENT, VIP, 1, 80, ihl=n)),
+                     "bad_header_length") for n in range(5)])
+
+    def test_tags_of_every_kind(self):
+        """Up to two are looked through, whatever their EtherTypes."""
+        kinds = (0x8100, 0x88A8, 0x9100)
+        rows = []
+        for packet in (wire.tcp(CLIENT, VIP, 1, 80), wire.tcp(CLIENT6, VIP6, 1, 80)):
+            rows += [("one", at(0, packet, tags=((a, 5),)), "forward") for a in kinds]
+            rows += [("two", at(0, packet, tags=((a, 5), (b, 6))), "forward")
+                     for a in kinds for b in kinds]
+            rows += [("three", at(0, packet, tags=((a, 5), (b, 6), (c, 7))), "vlan_depth")
+                     for a in kinds for b in kinds for c in kinds]
+        result = self.check(rows)
+        sent = [packet for _, packet, expected in rows if expected == "forward"]
+        for packet, found in zip(sent, result.output.packets):
+            frame = wire.parse_ether(packet.data)
+            tunnel = wire.parse_tunnel(found.data, "ipip")
+            self.assertEqual((tunnel.frame.tags, tunnel.inner), (frame.tags, frame.payload))
+
+    def test_tunnels_by_udp_are_udp(self):
+        """VXLAN and Geneve have ports: a service's, or not."""
+        rows = []
+        for port in (4789, 6081):
+            rows += [("to a port", at(0, wire.udp(CLIENT, VIP, 1, port, b"x" * 60)), "kernel"),
+                     ("to any", at(0, wire.udp(CLIENT, ANY, 1, port, b"x" * 60)), "forward")]
+        self.check(rows)
+
+    def test_groups_are_the_kernel_s(self):
+        rows = [
+            ("OSPF", at(0, wire.ipv4(ROUTER, "224.0.0.5", 89, b"x" * 44, ttl=1)), "kernel"),
+            ("OSPFv3", at(0, wire.ipv6(ROUTER6, "ff02::5", 89, b"x" * 36, ttl=1)), "kernel"),
+            ("mDNS", at(0, wire.udp(CLIENT, "224.0.0.251", 5353, 5353, b"x")), "kernel"),
+            ("DHCP", at(0, wire.udp("0.0.0.0", "255.255.255.255", 68, 67, b"x")), "kernel"),
+        ]
+        self.check(rows)
+
+    def test_martian_sources(self):
+        """What no host has for a source, and what is the balancer's: to a service alone."""
+        four = ["0.0.0.0", "0.1.2.3", "127.0.0.1", "127.255.255.254", "224.0.0.1",
+                "239.255.255.255", "240.0.0.1", "255.255.255.255", lib.OUTER]
+        six = ["::", "::1", "ff02::1", "ff0e::1", lib.OUTER6]
+        rows = []
+        for make in (wire.tcp, wire.udp):
+            for src, served, other in [(src, ANY, "198.51.100.99") for src in four] + \
+                    [(src, ANY6, "2001:db8:51::99") for src in six]:
+                rows.append((src, at(0, make(src, served, 1, 80)), "martian_source"))
+                rows.append((f"{src}, elsewhere", at(0, make(src, other, 1, 80)), "kernel"))
+        rows += [(src, at(0, wire.tcp(src, ANY, 1, 80)), "forward")
+                 for src in ("1.0.0.1", "126.255.255.255", "128.0.0.1", "223.255.255.255",
+                             "10.0.0.1", "169.254.0.1", "192.0.2.2")]
+        rows += [(src, at(0, wire.tcp(src, ANY6, 1, 80)), "forward")
+                 for src in ("::2", "fe80::1", "fc00::1", "2001:db8::2")]
+        self.check(rows)
+
+    def test_dscp_and_ecn_are_copied_by_every_way(self):
+        """RFC 6040, normal mode."""
+        modes = [(mode, outer) for mode in ("ipip", "gre", "gue", "vxlan") for outer in (4, 6)]
+        settings, rows = [], []
+        for i, (mode, outer) in enumerate(modes):
+            backend = {"name": "b", "address": "10.0.0.1" if outer == 4 else "2001:db8:b::1"}
+            for src, vip in ((CLIENT, f"198.51.100.{i}"), (CLIENT6, f"2001:db8:51::{i}")):
+                settings.append(service(f"{mode} {vip}", 0, address=vip, forward=mode,
+                                        backends=[backend]))
+                rows += [(mode, outer, wire.tcp(src, vip, 1, 80, tos=dscp << 2 | ecn))
+                         for dscp in (0, 46, 63) for ecn in range(4)]
+        result = self.replay([at(0, packet) for _, _, packet in rows], config(*settings))
+        for (mode, outer, packet), found in zip(rows, result.output.packets):
+            tunnel = wire.parse_tunnel(found.data, mode)
+            inner = wire.parse_ip(packet)
+            self.assertEqual((tunnel.outer.version, tunnel.outer.tos, tunnel.inner),
+                             (outer, inner.tos, packet))
+
+
+class Ways(lib.ReplayCase):
+    def test_flows_to_one_backend_are_spread_by_the_outer_header(self):
+        """1000 flows: ports of 16384, flow labels of 2^20; hardly two alike."""
+        for mode, address in (("gue", "10.0.0.1"), ("vxlan", "10.0.0.1"),
+                              ("gue", "2001:db8:b::1"), ("vxlan", "2001:db8:b::1"),
+                              ("ipip", "2001:db8:b::1"), ("gre", "2001:db8:b::1")):
+            with self.subTest(mode, address=address):
+                one = service(forward=mode, backends=[{"name": "b", "address": address}])
+                packets = [at(i, wire.tcp(CLIENT, VIP, sport, 80)) for i in (0, 1)
+                           for sport in range(1000, 2000)]
+                found = [wire.parse_tunnel(packet.data, mode) for packet in
+                         self.replay(packets, config(one)).output.packets]
+                if mode in ("gue", "vxlan"):
+                    what = [tunnel.sport for tunnel in found]
+                    self.assertGreater(len(set(what)), 940)
+                else:
+                    what = [tunnel.outer.label for tunnel in found]
+                    self.assertGreater(len(set(what)), 995)
+                self.assertEqual(what[:1000], what[1000:])
+
+
+class Times(lib.ReplayCase):
+    def tcp(self, flags, seq=1, sport=1000):
+        return wire.tcp(CLIENT, VIP, sport, 80, flags, seq)
+
+    def test_ports_used_again_after_a_drain(self):
+        """FIN, FIN, and a SYN of the same ports within the timeout is a new flow."""
+        packets = []
+        for sport in range(1, 31):
+            packets += [at(0, self.tcp(SYN, 7, sport)), at(0, self.tcp(ACK, 8, sport))]
+        packets += [at(1, self.tcp(FIN | ACK, 8, sport)) for sport in range(1, 31)] * 2
+        packets += [at(2, self.tcp(SYN, 500, sport)) for sport in range(1, 31)]
+        packets += [at(3, self.tcp(ACK, 501, sport)) for sport in range(1, 31)]
+        events = items({"at": "0.5s", "drain": "web/web-1"}, {"at": "0.5s", "drain": "web/web-2"})
+        result = self.same(packets, events=events)
+        self.assertEqual(set(result.column("backend")[:60]), {"web-1", "web-2", "web-3"})
+        self.assertEqual(result.column("backend")[:60:2] * 2, result.column("backend")[60:120])
+        self.assertEqual(set(result.column("backend")[120:]), {"web-3"})
+        self.assertEqual(result.column("flow")[120:], ["miss"] * 30 + ["hit"] * 30)
+        self.assertEqual(result.report["flows"], {"total": 60, "moved": 0, "broken": 0})
+
+    def test_a_backend_goes_from_under_udp(self):
+        """Its flows move at their next packet and the others stay: none is broken."""
+        packets = [at(i, wire.udp(src, dst, sport, 80, b"data")) for i in range(4)
+                   for src, dst in ((CLIENT, VIP), (CLIENT6, VIP6)) for sport in range(1, 101)]
+        settings = config(service(protocol="udp"), service("web6", address=VIP6, protocol="udp"))
+        events = items({"at": "1.5s", "remove": "web/web-1"},
+                       {"at": "1.5s", "remove": "web6/web6-2"})
+        result = self.same(packets, settings, events=events)
+        rounds = [result.column("backend")[i * 200:i * 200 + 200] for i in range(4)]
+        self.assertEqual(rounds[0], rounds[1])
+        self.assertEqual(rounds[2], rounds[3])
+        n_moved = 0
+        for before, after in zip(rounds[1], rounds[2]):
+            if before in ("web-1", "web6-2"):
+                n_moved += 1
+                self.assertNotIn(after, ("web-1", "web6-2"))
+            else:
+                self.assertEqual(before, after)
+        self.assertGreater(n_moved, 40)
+        self.assertEqual(result.report["flows"], {"total": 200, "moved": n_moved, "broken": 0})
+
+    def test_timeouts_of_minutes_and_a_day(self):
+        """A flow is there a thousandth before its time, and gone a thousandth after."""
+        begins = [[SYN], [SYN, ACK], [SYN, FIN], [SYN, wire.RST], []]
+        for text, seconds in (("1s", 1), ("600s", 600), ("24h", 86400)):
+            plane = {"flow_timeout": dict.fromkeys(("tcp_syn", "tcp", "tcp_closing", "udp"),
+                                                   text)}
+            packets, ends = [], []
+            for i, (flags, factor) in enumerate((flags, factor) for factor in (0.999, 1.001)
+                                                for flags in begins):
+                end = self.tcp(ACK, sport=i + 1) if flags else \
+                    wire.udp(CLIENT, VIP, i + 1, 80)
+                packets += [at(0, self.tcp(flag, sport=i + 1)) for flag in flags] or [at(0, end)]
+                ends.append(at(seconds * factor, end))
+            settings = config(service(protocol="any"), dataplane=plane)
+            result = self.replay(packets + ends, settings, write=False)
+            self.assertEqual(result.column("flow")[len(packets):], ["hit"] * 5 + ["miss"] * 5)
+
+
+class Floods(lib.ReplayCase):
+    """A table of 524288 entries, the least there is, against 640000 SYNs."""
+
+    N_SOURCES, N_PORTS = 10, 64000
+
+    def flood(self, begin, seconds):
+        """Records of a capture, evenly in time by source."""
+        out = []
+        for i in range(self.N_SOURCES):
+            frame = wire.ether(wire.tcp(f"10.9.9.{i + 1}", VIP, 1, 80, SYN))
+            when = captures.Packet(frame, FIRST_NS + round(captures.NS * (
+                begin + seconds * i / self.N_SOURCES)))
+            record = captures.pcap_record(when)
+            head, tail = record[:16 + 34], record[16 + 36:]
+            out += [head + struct.pack("!H", port) + tail for port in range(1, self.N_PORTS + 1)]
+        return b"".join(out)
+
+    def replay_flood(self, before, flood, after, **keys):
+        """The decisions of what comes before and after a flood."""
+        data = captures.pcap(before) + flood + b"".join(map(captures.pcap_record, after))
+        command = ["-c", self.put("shunt.yaml", keys["settings"]), "-j", "-d",
+                   self.folder / "decisions.jsonl", "-e", self.put("events.yaml", keys["events"])]
+        result = lib.run(*command, self.put("in.pcap", data))
+        self.assertEqual((result.status, result.stderr), (0, ""))
+        with open(self.folder / "decisions.jsonl", encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        return ([json.loads(line) for line in lines[:len(before)]],
+                [json.loads(line) for line in lines[-len(after):]])
+
+    def test_an_idle_connection_outlives_it(self):
+        """Idle for 14:59 of its 15 minutes, and then it goes on where it was."""
+        begin = [at(0, wire.tcp(CLIENT, VIP, sport, 80, flags)) for flags in (SYN, ACK)
+                 for sport in range(1, 201)]
+        # Errors about them, and about flows that the full table does not have, before these.
+        errors = [at(898.9, self.error(sport)) for sport in range(1, 401)]
+        end = [at(899, wire.tcp(CLIENT, VIP, sport, 80)) for sport in range(1, 401)]
+        gone = [at(1799.5, wire.tcp(CLIENT, VIP, sport, 80)) for sport in range(1, 201)]
+        before, after = self.replay_flood(
+            begin, self.flood(890, 8), errors + end + gone,
+            settings=config(service(n=5), dataplane={"flow_entries": 1}),
+            events=items({"at": "898.5s", "drain": "web/web-1"},
+                         {"at": "898.5s", "drain": "web/web-2"}))
+        errors, end, gone = after[:400], after[400:800], after[800:]
+        self.assertEqual([d["backend"] for d in before[200:]],
+                         [d["backend"] for d in end[:200]])
+        self.assertEqual({d["flow"] for d in end[:200]}, {"hit"})
+        self.assertEqual({d["flow"] for d in gone}, {"miss"})
+        self.assertEqual([d["backend"] for d in errors], [d["backend"] for d in end])
+        self.assertEqual([d["slot"] for d in errors], [d["slot"] for d in end])
+
+    def error(self, sport):
+        return wire.too_big(ROUTER, wire.tcp(VIP, CLIENT, 80, sport, payload=b"x" * 100))
+
+
+if __name__ == "__main__":
+    lib.main()
