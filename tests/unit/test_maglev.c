@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "expect.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +78,61 @@ test_hashes_become_offset_and_skip(void **state)
 		EXPECT(b.offset == rows[i].offset && b.skip == rows[i].skip, "%s: %u, %u",
 			rows[i].what, b.offset, b.skip);
 	}
+}
+
+/**
+ * n backends of the addresses 127.0.0.1:90 and on: offset from XXH64 with seed 0, skip with
+ * seed 1.
+ */
+static void
+make_addresses(struct lb_maglev_backend *backends, size_t n, uint32_t n_slots)
+{
+	for (size_t b = 0; b < n; b++) {
+		char text[32];
+		const int n_bytes = snprintf(text, sizeof(text), "127.0.0.1:%d", (int)b + 90);
+
+		backends[b] = lb_maglev_backend(XXH64(text, (size_t)n_bytes, 0),
+			XXH64(text, (size_t)n_bytes, 1), n_slots);
+		backends[b].weight = 1;
+		backends[b].index = (uint32_t)b;
+	}
+}
+
+static void
+test_a_table_that_another_balancer_has_too(void **state)
+{
+	static const uint16_t want[] = {2, 4, 0, 1, 5, 0, 3};
+	struct lb_maglev_backend backends[6];
+	uint16_t slots[7];
+
+	(void)state;
+	make_addresses(backends, 6, 7);
+	EXPECT(lb_maglev_fill(backends, 6, 7, slots) == 0, "six backends");
+	assert_memory_equal(slots, want, sizeof(slots));
+}
+
+static void
+test_another_balancers_weights_start_with_a_turn_each(void **state)
+{
+	/*
+	 * There everybody claims in the first round; here who has added up to the largest
+	 * weight. So this table is the same rounds from other accumulators, and ours differs.
+	 */
+	static const uint16_t want_theirs[] = {1, 0, 0, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 0,
+		1};
+	static const uint16_t want_ours[] = {1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0, 1, 0, 1};
+	struct plain_maglev_walker walkers[2] = {{0, 2 - 1}, {0, 2 - 2}};
+	struct lb_maglev_backend backends[2];
+	uint16_t slots[17];
+
+	(void)state;
+	make_addresses(backends, 2, 17);
+	backends[1].weight = 2;
+	memset(slots, 0xff, sizeof(slots));
+	plain_maglev_rounds(backends, 2, 17, slots, walkers);
+	assert_memory_equal(slots, want_theirs, sizeof(slots));
+	EXPECT(lb_maglev_fill(backends, 2, 17, slots) == 0, "two backends");
+	assert_memory_equal(slots, want_ours, sizeof(slots));
 }
 
 /** Random backends; the kind says how unequal their weights are. */
@@ -199,6 +258,8 @@ main(void)
 		cmocka_unit_test(test_the_papers_example),
 		cmocka_unit_test(test_weights_take_turns_by_accumulator),
 		cmocka_unit_test(test_hashes_become_offset_and_skip),
+		cmocka_unit_test(test_a_table_that_another_balancer_has_too),
+		cmocka_unit_test(test_another_balancers_weights_start_with_a_turn_each),
 		cmocka_unit_test(test_small_tables_equal_the_plain_build),
 		cmocka_unit_test(test_large_tables_equal_the_plain_build),
 		cmocka_unit_test(test_one_heavy_among_very_many_is_no_trap),
