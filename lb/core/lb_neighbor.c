@@ -105,73 +105,74 @@ is_vlan_tag(uint16_t ethertype)
 	       ethertype == ETHERTYPE_QINQ_OLD;
 }
 
-/* Where the network layer begins; 0 where there is none. */
-static size_t
-find_network(const uint8_t *frame, size_t n_bytes, uint16_t *ethertype)
+/* Where the network layer begins; NULL where there is none. */
+static const uint8_t *
+find_network(const uint8_t *frame, const uint8_t *end, uint16_t *ethertype)
 {
-	size_t offset = ETHER_BYTES;
+	const uint8_t *p = frame;
 
-	if (n_bytes < offset)
-		return 0;
-	*ethertype = load16(frame + offset - 2);
+	if (end - p < ETHER_BYTES)
+		return NULL;
+	p += ETHER_BYTES;
+	*ethertype = load16(p - 2);
 	for (unsigned int i = 0; i < LB_VLAN_TAGS_MAX && is_vlan_tag(*ethertype); i++) {
-		offset += VLAN_TAG_BYTES;
-		if (n_bytes < offset)
-			return 0;
-		*ethertype = load16(frame + offset - 2);
+		if (end - p < VLAN_TAG_BYTES)
+			return NULL;
+		p += VLAN_TAG_BYTES;
+		*ethertype = load16(p - 2);
 	}
-	return offset;
+	return p;
 }
 
-/* p: the network layer's n bytes, of which alone answer_bytes counts the answer's. */
+/* p: the network layer, which alone answer_bytes counts of the answer. */
 static bool
-asks_by_arp(const uint8_t *p, size_t n, struct lb_neighbor_ask *out)
+asks_by_arp(const uint8_t *p, const uint8_t *end, struct lb_neighbor_ask *out)
 {
 	static const uint8_t request[] = {0, 1, ETHERTYPE_IPV4 >> 8, ETHERTYPE_IPV4 & 0xff,
 		MAC_BYTES, 4, 0, ARP_REQUEST};
 
-	if (n < ARP_BYTES || memcmp(p, request, sizeof(request)) != 0)
+	if (end - p < ARP_BYTES || memcmp(p, request, sizeof(request)) != 0)
 		return false;
 	if (memcmp(p + ARP_SENDER_IP, p + ARP_TARGET_IP, 4) == 0)
 		return false;
 	out->target = lb_addr_from_v4(p + ARP_TARGET_IP);
 	out->asker = load_mac(p + ARP_SENDER_MAC);
-	out->answer_bytes = (uint16_t)(n < ETHER_PAYLOAD_MIN ? n : ETHER_PAYLOAD_MIN);
+	out->answer_bytes =
+		(uint16_t)(end - p < ETHER_PAYLOAD_MIN ? end - p : ETHER_PAYLOAD_MIN);
 	return true;
 }
 
-/* ICMPv6's sum with the pseudo-header (RFC 8200, section 8.1); n is below 64 KiB. */
+/* ICMPv6's sum with the pseudo-header (RFC 8200, section 8.1), below 64 KiB. */
 static uint16_t
-icmpv6_csum(const uint8_t *ip, const uint8_t *icmp, size_t n)
+icmpv6_csum(const uint8_t *ip, const uint8_t *icmp, const uint8_t *end)
 {
 	uint8_t tail[8] = {0};
 	uint64_t sum;
 
-	store16(tail + 2, (uint16_t)n);
+	store16(tail + 2, (uint16_t)(end - icmp));
 	tail[7] = IPPROTO_ICMPV6;
 	sum = lb_csum_add(0, ip + IPV6_SRC, (size_t)2 * LB_ADDR_BYTES);
 	sum = lb_csum_add(sum, tail, sizeof(tail));
-	return lb_csum_finish(lb_csum_add(sum, icmp, n));
+	return lb_csum_finish(lb_csum_range(sum, icmp, end));
 }
 
-/* Walk n bytes of options; the source's MAC address is taken where there is one. */
+/* Walk the options; the source's MAC address is taken where there is one. */
 static bool
-read_options(const uint8_t *p, size_t n, bool *has_source, struct lb_mac *source)
+read_options(const uint8_t *p, const uint8_t *end, bool *has_source, struct lb_mac *source)
 {
-	while (n > 0) {
-		size_t n_option;
+	while (end - p > 0) {
+		ptrdiff_t n_option;
 
-		if (n < ND_OPTION_BYTES)
+		if (end - p < ND_OPTION_BYTES)
 			return false;
-		n_option = (size_t)p[1] * 8;
-		if (n_option == 0 || n_option > n)
+		n_option = (ptrdiff_t)p[1] * 8;
+		if (n_option == 0 || n_option > end - p)
 			return false;
 		if (p[0] == ND_OPTION_SOURCE) {
 			*source = load_mac(p + 2);
 			*has_source = true;
 		}
 		p += n_option;
-		n -= n_option;
 	}
 	return true;
 }
@@ -187,22 +188,26 @@ is_solicited_node(const uint8_t *addr)
 
 /* As asks_by_arp(); asker is already the frame's source. */
 static bool
-asks_by_nd(const uint8_t *p, size_t n, struct lb_neighbor_ask *out)
+asks_by_nd(const uint8_t *p, const uint8_t *end, struct lb_neighbor_ask *out)
 {
-	const uint8_t *icmp = p + IPV6_BYTES;
+	const uint8_t *icmp;
 	struct lb_addr src;
 	bool has_source = false;
-	size_t n_icmp;
+	ptrdiff_t n_icmp;
+	ptrdiff_t n_padding;
 
-	if (n < IPV6_BYTES || p[0] >> 4 != 6 || p[IPV6_NEXT_HEADER] != IPPROTO_ICMPV6 ||
+	if (end - p < IPV6_BYTES || p[0] >> 4 != 6 || p[IPV6_NEXT_HEADER] != IPPROTO_ICMPV6 ||
 		p[IPV6_HOP_LIMIT] != ND_HOP_LIMIT)
 		return false;
 	n_icmp = load16(p + IPV6_PAYLOAD_BYTES);
-	if (n_icmp < ND_OPTIONS || n_icmp > n - IPV6_BYTES)
+	icmp = p + IPV6_BYTES;
+	n_padding = end - icmp - n_icmp;
+	if (n_icmp < ND_OPTIONS || n_padding < 0)
 		return false;
+	end -= n_padding;
 	if (icmp[0] != ND_SOLICITATION || icmp[1] != 0 || icmp[ND_TARGET] == 0xff ||
-		icmpv6_csum(p, icmp, n_icmp) != 0 ||
-		!read_options(icmp + ND_OPTIONS, n_icmp - ND_OPTIONS, &has_source, &out->asker))
+		icmpv6_csum(p, icmp, end) != 0 ||
+		!read_options(icmp + ND_OPTIONS, end, &has_source, &out->asker))
 		return false;
 
 	out->target = load_v6(icmp + ND_TARGET);
@@ -220,16 +225,16 @@ asks_by_nd(const uint8_t *p, size_t n, struct lb_neighbor_ask *out)
 	return true;
 }
 
-bool
-lb_neighbor_asks(const uint8_t *frame, size_t n_bytes, const struct lb_mac *own,
+/* lb_neighbor_asks() of a frame that ends at end. */
+static bool
+asks(const uint8_t *frame, const uint8_t *end, const struct lb_mac *own,
 	struct lb_neighbor_ask *out)
 {
 	struct lb_neighbor_ask ask;
 	uint16_t ethertype = 0;
-	const size_t offset = find_network(frame, n_bytes, &ethertype);
-	const uint8_t *network = frame + offset;
+	const uint8_t *network = find_network(frame, end, &ethertype);
 
-	if (offset == 0)
+	if (network == NULL)
 		return false;
 	if (!is_group(frame) && memcmp(frame, own->bytes, MAC_BYTES) != 0)
 		return false;
@@ -238,18 +243,23 @@ lb_neighbor_asks(const uint8_t *frame, size_t n_bytes, const struct lb_mac *own,
 		return false;
 
 	if (ethertype == ETHERTYPE_ARP) {
-		if (!asks_by_arp(network, n_bytes - offset, &ask) ||
-			is_group(ask.asker.bytes) ||
+		if (!asks_by_arp(network, end, &ask) || is_group(ask.asker.bytes) ||
 			memcmp(ask.asker.bytes, own->bytes, MAC_BYTES) == 0)
 			return false;
-	} else if (ethertype != ETHERTYPE_IPV6 ||
-		   !asks_by_nd(network, n_bytes - offset, &ask)) {
+	} else if (ethertype != ETHERTYPE_IPV6 || !asks_by_nd(network, end, &ask)) {
 		return false;
 	}
-	ask.network_offset = (uint16_t)offset;
-	ask.answer_bytes = (uint16_t)(ask.answer_bytes + offset);
+	ask.network_offset = (uint16_t)(network - frame);
+	ask.answer_bytes = (uint16_t)(ask.answer_bytes + ask.network_offset);
 	*out = ask;
 	return true;
+}
+
+bool
+lb_neighbor_asks(const uint8_t *frame, size_t n_bytes, const struct lb_mac *own,
+	struct lb_neighbor_ask *out)
+{
+	return asks(frame, frame + n_bytes, own, out);
 }
 
 static void
@@ -262,7 +272,8 @@ answer_by_arp(const struct lb_mac *own, uint8_t *p, size_t n)
 	memcpy(p + ARP_SENDER_MAC, own->bytes, MAC_BYTES);
 	memcpy(p + ARP_SENDER_IP, target, sizeof(target));
 	store16(p + ARP_OP, ARP_REPLY);
-	memset(p + ARP_BYTES, 0, n - ARP_BYTES); /* padding may hold anything */
+	if (n > ARP_BYTES)
+		memset(p + ARP_BYTES, 0, n - ARP_BYTES); /* padding may hold anything */
 }
 
 static void
@@ -289,7 +300,7 @@ answer_by_nd(const struct lb_neighbor_ask *ask, const struct lb_mac *own, uint8_
 	icmp[ND_OPTIONS] = ND_OPTION_TARGET;
 	icmp[ND_OPTIONS + 1] = ND_OPTION_BYTES / 8;
 	memcpy(icmp + ND_OPTIONS + 2, own->bytes, MAC_BYTES);
-	csum = icmpv6_csum(p, icmp, ND_ANSWER_BYTES);
+	csum = icmpv6_csum(p, icmp, icmp + ND_ANSWER_BYTES);
 	memcpy(icmp + ND_CSUM, &csum, sizeof(csum));
 }
 

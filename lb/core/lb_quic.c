@@ -362,11 +362,14 @@ lb_quic_find(const struct lb_quic_table *table, const uint8_t *payload, size_t n
 {
 	const struct config *config;
 	struct lb_quic_header header;
+	unsigned int codepoint;
 	struct id id;
 
 	if (!lb_quic_parse(payload, n, &header) || header.cid_bytes == 0)
 		return LB_QUIC_NONE;
-	config = &table->configs[header.cid[0] >> CODEPOINT_SHIFT];
+	codepoint = header.cid[0] >> CODEPOINT_SHIFT;
+	//@ split codepoint;
+	config = &table->configs[codepoint];
 	/* A server may have added bytes of its own, so the id may be longer. */
 	if (config->form == UNKNOWN || header.cid_bytes <= config->body_bytes)
 		return LB_QUIC_NONE;
