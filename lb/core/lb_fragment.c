@@ -41,8 +41,8 @@ struct datagram {
 	struct range ranges[N_RANGES]; /* in the order of arrival */
 };
 
-static_assert(sizeof(struct datagram) == 2 * (size_t)LB_CACHE_LINE,
-	"a datagram takes two cache lines");
+static_assert(sizeof(struct datagram) == 3 * (size_t)LB_CACHE_LINE,
+	"a datagram takes three cache lines");
 static_assert(sizeof(struct lb_fragment_key) == 40, "no implicit padding in a hashed key");
 static_assert(LB_N_VERDICTS <= UINT8_MAX, "a verdict fits its field");
 

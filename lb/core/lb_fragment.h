@@ -33,7 +33,7 @@
  * the longest's place, whose packets are handed back. So a flood of later fragments fills the
  * waiting room, and one of first fragments the table, and neither takes more than that.
  *
- * A datagram takes two cache lines and 4 bytes, a waiting packet 32 bytes and its own.
+ * A datagram takes three cache lines and 4 bytes, a waiting packet 32 bytes and its own.
  *
  * Packets are the caller's, and only passed through; none is lost: each that waits comes back
  * by lb_fragment_take(), lb_fragment_expire() or lb_fragment_abandon(). Times are nanoseconds
@@ -64,8 +64,11 @@
  */
 #define LB_FRAGMENT_WAITING_EACH_MAX 64u
 
-/** Separate ranges of bytes kept of one datagram: what fits its two cache lines. */
-#define LB_FRAGMENT_RANGES 13u
+/**
+ * Separate ranges of bytes kept of one datagram, what fits its three cache lines: every second
+ * piece of the largest datagram, cut for IPv6's smallest MTU, is 27.
+ */
+#define LB_FRAGMENT_RANGES 29u
 
 /** Most fragments of one datagram, repetitions included: 64 KiB, 8 bytes each. */
 #define LB_FRAGMENT_SERIES_MAX 8192u

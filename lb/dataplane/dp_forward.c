@@ -95,17 +95,6 @@ unless_served(const struct dp_snapshot *snapshot, const struct lb_addr *dst,
 	return lb_service_covers(snapshot->match, dst) ? reason : LB_TO_KERNEL;
 }
 
-/* Whether it asks for an echo, or may be the rest of such a request: of its kind is hardly any
- * other that is cut. */
-static bool
-is_echo(const struct lb_packet *packet)
-{
-	if ((packet->flags & LB_PACKET_FRAGMENT) != 0 &&
-		(packet->flags & LB_PACKET_FIRST_FRAGMENT) == 0)
-		return true;
-	return (packet->flags & LB_PACKET_ECHO_REQUEST) != 0;
-}
-
 /* An echo request; where it is for a service's address that service says what becomes of it. */
 static enum lb_verdict
 take_echo(const struct stages *s, uint16_t i, uint32_t *service)
@@ -124,8 +113,6 @@ take_echo(const struct stages *s, uint16_t i, uint32_t *service)
 		return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
 	if (s->snapshot->services[found].echo == DP_ECHO_DROP)
 		return LB_DROP_ECHO_REFUSED;
-	if ((packet->flags & LB_PACKET_FRAGMENT) != 0)
-		return LB_TO_KERNEL; /* nothing is put together here */
 	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src))
 		return LB_DROP_MARTIAN_SOURCE;
 	if (m->nb_segs > 1 && rte_pktmbuf_linearize(m) != 0)
@@ -147,7 +134,8 @@ take_other(const struct stages *s, uint16_t i, uint32_t *service)
 
 	switch (packet->kind) {
 	case LB_PACKET_ICMP_OTHER:
-		return is_echo(packet) ? take_echo(s, i, service) : LB_TO_KERNEL;
+		return (packet->flags & LB_PACKET_ECHO_REQUEST) != 0 ? take_echo(s, i, service)
+								     : LB_TO_KERNEL;
 	case LB_PACKET_LATER_FRAGMENT:
 		return unless_served(s->snapshot, &packet->dst,
 			(packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN

@@ -21,6 +21,7 @@
 #define BYTES_MAX   3000u
 #define N_UNITS     48u /* of the longest datagram, 8 bytes each */
 #define N_PIECES    N_UNITS
+#define TAME_UNITS  40u /* where most rounds are made of single ones */
 #define N_ROUNDS    200u
 #define N_STEPS     2000u
 #define TIMEOUT     UINT64_C(3000)
@@ -385,8 +386,8 @@ random_range(struct model *m, bool is_first)
 		r.bytes = (uint16_t)(8 * (1 + xrand_below(&m->seed, 3)));
 	if (is_first)
 		return r;
-	r.offset = (uint16_t)(r.bytes * (1 + xrand_below(&m->seed, r.bytes == 8 ? 20 : 8)));
-	if (m->is_tame ? r.offset == 20 * 8 : xrand_below(&m->seed, 6) == 0) {
+	r.offset = (uint16_t)(r.bytes * (1 + xrand_below(&m->seed, r.bytes == 8 ? TAME_UNITS : 8)));
+	if (m->is_tame ? r.offset == TAME_UNITS * 8 : xrand_below(&m->seed, 6) == 0) {
 		r.has_more = false;
 		r.bytes = (uint16_t)(m->is_tame ? 5 : 1 + xrand_below(&m->seed, 16));
 	}

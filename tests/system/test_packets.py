@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packets that are not one whole segment of a flow: echo requests, what is too big for a tunnel,
-fragments, ICMP errors, VLAN tags. From real kernels to real kernels, over packet sockets and XDP
-sockets.
+"""Packets that are not just a flow's next: echo requests, what is too big for a tunnel,
+fragments, ICMP errors, VLAN tags. From real kernels to real kernels, over packet sockets and
+XDP sockets.
 
 SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs.
 """
@@ -52,6 +52,8 @@ ANSWER_S = 2
 N_TRIES = 4
 # More than one packet, and no more than the kernel's packet sockets can put together.
 CUT_BYTES = 1900
+# In three, by hand.
+N_EACH = 640
 N_PINGS = 3
 N_FLOOD = 2000
 # Less than DPDK's packet sockets have room for: they do not tell what they missed.
@@ -62,7 +64,7 @@ SEED = 7
 IP_MTU_DISCOVER, IP_PMTUDISC_DONT = 10, 0
 IP_RECVERR, IPV6_RECVERR, MSG_ERRQUEUE = 11, 25, 0x2000
 IPV6_HDRINCL = 36
-IP_BIT_DF, IP_BIT_MF = 0x4000, 0x2000
+IP_BIT_MF = 0x2000
 VLAN, VLAN_OUTER = 0x8100, 0x88a8
 PRIORITY_1, PRIORITY_3 = 1 << 13, 3 << 13
 DOMAIN = {4: socket.AF_INET, 6: socket.AF_INET6}
@@ -231,8 +233,8 @@ class Datagrams:
                 if self.hear(datagram):
                     return
             self.n_lost += 1
-        raise AssertionError(f"IPv{self.family}, {self.address[1]} to {self.backend}: no answer "
-                             f"to {n_bytes} bytes")
+        raise AssertionError(f"IPv{self.family}, {self.address[1]} to {self.backend}: no "
+                             f"answer to {n_bytes} bytes")
 
     def hear(self, datagram):
         """Whether the answer to that datagram comes; others may be of tries before."""
@@ -245,8 +247,8 @@ class Datagrams:
                 return False
             name = answer[:NAME_BYTES].decode()
             if self.backend not in (None, name):
-                raise AssertionError(f"IPv{self.family}, {self.address[1]}: from {self.backend} "
-                                     f"to {name}")
+                raise AssertionError(f"IPv{self.family}, {self.address[1]}: from "
+                                     f"{self.backend} to {name}")
             self.backend = name
             if answer[NAME_BYTES:] == datagram:
                 return True
@@ -337,6 +339,90 @@ def send_raw(family, packets):
                 out.sendto(packet, (lab.VIP[family], 0))
 
 
+def send_frame(macs, tags, family, packet):
+    """To the balancer by the router's end of its cable."""
+    frame = macs + b"".join(struct.pack("!HH", *tag) for tag in tags) + (
+        b"\x08\x00" if family == 4 else b"\x86\xdd") + packet
+
+    def send():
+        NETWORK.enter("router")
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
+            out.bind((lab.CABLE["balancer"], 0))
+            out.send(frame)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    sender.join()
+
+
+def whole_packet(family, protocol, payload):
+    ends = [ipaddress.ip_address(address[family]).packed for address in (lab.CLIENT, lab.VIP)]
+    if family == 6:
+        return b"".join((struct.pack("!IHBB", 6 << 28, len(payload), protocol, 64), *ends,
+                         payload))
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, 64, protocol, 0)
+    total = checksum(head + b"".join(ends))
+    return head[:10] + struct.pack("!H", total) + b"".join(ends) + payload
+
+
+def udp_to_service(family, mark):
+    return whole_packet(family, 17, udp_packet(family, 1, PORTS["ipip"], mark))
+
+
+def echo_request(family, mark):
+    message = struct.pack("!BBHHH", 8 if family == 4 else 128, 0, 0, 1, 1) + mark
+    total = checksum(message) if family == 4 else checksum(pseudo_header(6, 58, len(message))
+                                                           + message)
+    return whole_packet(family, 1 if family == 4 else 58,
+                        message[:2] + struct.pack("!H", total) + message[4:])
+
+
+def tags_of(frame):
+    found = []
+    at = 12
+    while frame[at:at + 2] in (b"\x81\x00", b"\x88\xa8"):
+        found.append(struct.unpack_from("!HH", frame, at))
+        at += 4
+    return found
+
+
+# Bytes of datagrams: those that packet sockets take in any family, and all.
+SMALL = [1, 100, 1400, 1452, 1472, 1473, CUT_BYTES, 1]
+ALL = [*SMALL, 3000, 9000, 20000, 60000, 1]
+
+
+def exchange_all(flow, sizes):
+    for size in sizes:
+        flow.exchange(size)
+
+
+def is_too_big(frame):
+    return (frame[12:14] == b"\x08\x00" and frame[23] == 1 and frame[34:36] == b"\x03\x04"
+            or frame[12:14] == b"\x86\xdd" and frame[20] == 58 and frame[54] == 2)
+
+
+def source(frame):
+    at = slice(26, 30) if frame[12:14] == b"\x08\x00" else slice(22, 38)
+    return str(ipaddress.ip_address(frame[at]))
+
+
+def is_fragment(frame):
+    """Of the outermost packet."""
+    if frame[12:14] == b"\x86\xdd":
+        return frame[20] == 44
+    return struct.unpack_from("!H", frame, 20)[0] & 0x3fff != 0
+
+
+def tunnels(frames):
+    """Those that left for a backend."""
+    return [frame for frame in frames if is_tunnel(frame)]
+
+
+def is_tunnel(frame):
+    return frame[12:14] in (b"\x08\x00", b"\x86\xdd") and source(frame) in lab.OWN.values() \
+        and (frame[23] in (4, 17, 47) if frame[12] == 8 else frame[20] in (17, 44))
+
+
 class PacketCase(lab.LabCase):
     driver = "net_af_packet"
     workers = 2
@@ -409,7 +495,8 @@ class EachDriver:
                             lab.VIP[family]),
             check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             timeout=lab.TIMEOUT_S)
-        self.assertEqual(done.returncode, status, done.stdout)
+        if status is not None:
+            self.assertEqual(done.returncode, status, done.stdout)
         self.assertNotIn("corrupted", done.stdout)
         found = re.search(r"(\d+) packets transmitted, (\d+) received", done.stdout)
         return int(found[1]), int(found[2])
@@ -437,7 +524,8 @@ class EachDriver:
             before = after
         for family in lab.FAMILIES:
             for _ in range(N_FLOOD // BURST):
-                n, _ = self.ping(family, "-c", BURST, "-l", BURST, "-W", "0.05")
+                n, _ = self.ping(family, "-c", BURST, "-l", BURST, "-W", "0.05",
+                                 status=None)
                 n_sent += n
         time.sleep(0.1)  # until it may answer again
         for family in lab.FAMILIES:
@@ -532,11 +620,12 @@ class EachDriver:
                 with self.subTest(what, family=family):
                     datagram = one.make(CUT_BYTES)
                     packets = fragments_of(family, ident, udp_packet(
-                        family, one.address[1], PORTS["gue"], datagram), 640)
+                        family, one.address[1], PORTS["gue"], datagram), N_EACH)
                     at_client(send_raw, family, [place if isinstance(place, float)
                                                  else packets[place] for place in order])
                     self.assertTrue(one.hear(datagram))
-            packets = fragments_of(family, 99, udp_packet(family, 1, PORTS["gue"], datagram), 640)
+            packets = fragments_of(family, 99, udp_packet(family, 1, PORTS["gue"], datagram),
+                                   N_EACH)
             at_client(send_raw, family, packets[1:])
         drops = {"fragment_unmatched": 2 if self.has_whole_v4 else 4}
         if self.has_whole_v4:
@@ -561,7 +650,7 @@ class EachDriver:
         downloads = [CLIENT.submit(upload, family, PORTS["gue"], 1, DOWNLOAD_BYTES,
                                    lambda _: is_changed.wait()) for family in lab.FAMILIES]
         self.addCleanup(is_changed.set)
-        wait_until(lambda: len(self.flows_of(daemon, "tcp")) >= len(downloads),
+        wait_until(lambda: self.n_flows(daemon, "tcp") >= len(downloads),
                    "the downloads' connections")
         for family in lab.FAMILIES:
             for name in (f"udp-ipip-v{family}", f"tcp-gue-v{family}"):
@@ -582,8 +671,8 @@ class EachDriver:
                                  if error["errno"] == errno.ECONNREFUSED)
                     for name in lab.BACKENDS}
 
-        wait_until(lambda: refused() == wanted, lambda: f"{refused()}, not {wanted}",
-                   timeout_s=5)
+        wait_until(lambda: refused() == wanted, lambda: f"{refused()}, not {wanted}; "
+                   f"{daemon.json('stats')['drops']}", timeout_s=10)
 
         self.addCleanup(NETWORK.ip, "router", "link", "set", "out", "mtu", MTU)
         for name in lab.BACKENDS:
@@ -596,9 +685,9 @@ class EachDriver:
         self.end(daemon)
 
     @staticmethod
-    def flows_of(daemon, protocol):
-        return [one["name"] for one in daemon.json("stats")["services"]
-                for _ in range(one["flows"]) if one["name"].startswith(protocol)]
+    def n_flows(daemon, protocol):
+        return sum(one["flows"] for one in daemon.json("stats")["services"]
+                   if one["name"].startswith(protocol))
 
     def test_what_may_be_cut_is_cut(self):
         """Without DF the client hears of nothing. Within the tunnel, or the tunnel's own
@@ -654,17 +743,21 @@ class EachDriver:
             daemon.ctl("reload")
             for tags, wanted in rows:
                 for family in lab.FAMILIES:
-                    for what, made in (("to a backend", udp_to_service), ("echo", echo_request)):
-                        with self.subTest(what, vlan=vlan, tags=tags, family=family):
-                            mark = os.urandom(8)
-                            send_frame(macs, tags, family, made(family, mark))
-                            frame = wait_until(lambda mark=mark: next(
-                                (one for one in left.frames() if mark in one), None), "it leaves")
-                            # What is answered goes back to where it came from.
-                            self.assertEqual(tags_of(frame), wanted if what != "echo" else
-                                             self.as_received(tags))
+                    with self.subTest(vlan=vlan, tags=tags, family=family):
+                        self.assertEqual(tags_of(self.what_leaves(
+                            left, macs, tags, family, udp_to_service)), wanted)
+                        # What is answered goes back to where it came from.
+                        self.assertEqual(tags_of(self.what_leaves(
+                            left, macs, tags, family, echo_request)), self.as_received(tags))
         left.stop()
         self.end(daemon)
+
+    @staticmethod
+    def what_leaves(left, macs, tags, family, make):
+        mark = os.urandom(8)
+        send_frame(macs, tags, family, make(family, mark))
+        return wait_until(lambda: next((one for one in left.frames() if mark in one), None),
+                          "it leaves")
 
     def as_received(self, tags):
         """DPDK's packet sockets do not tell what kind a tag is that the kernel took off."""
@@ -682,88 +775,6 @@ class EachDriver:
             (300, [([], [(VLAN, 300)]), (one, [(VLAN, PRIORITY_3 | 300)]),
                    (two, [(VLAN, PRIORITY_1 | 300)])]),
         ]
-
-
-def send_frame(macs, tags, family, packet):
-    """To the balancer by the router's end of its cable."""
-    frame = macs + b"".join(struct.pack("!HH", *tag) for tag in tags) + (
-        b"\x08\x00" if family == 4 else b"\x86\xdd") + packet
-
-    def send():
-        NETWORK.enter("router")
-        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
-            out.bind((lab.CABLE["balancer"], 0))
-            out.send(frame)
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    sender.join()
-
-
-def whole_packet(family, protocol, payload):
-    ends = [ipaddress.ip_address(address[family]).packed for address in (lab.CLIENT, lab.VIP)]
-    if family == 6:
-        return struct.pack("!IHBB", 6 << 28, len(payload), protocol, 64) + b"".join(ends) + payload
-    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, 64, protocol, 0)
-    total = checksum(head + b"".join(ends))
-    return head[:10] + struct.pack("!H", total) + b"".join(ends) + payload
-
-
-def udp_to_service(family, mark):
-    return whole_packet(family, 17, udp_packet(family, 1, PORTS["ipip"], mark))
-
-
-def echo_request(family, mark):
-    message = struct.pack("!BBHHH", 8 if family == 4 else 128, 0, 0, 1, 1) + mark
-    total = checksum(message) if family == 4 else checksum(pseudo_header(6, 58, len(message))
-                                                           + message)
-    return whole_packet(family, 1 if family == 4 else 58,
-                        message[:2] + struct.pack("!H", total) + message[4:])
-
-
-def tags_of(frame):
-    found = []
-    at = 12
-    while frame[at:at + 2] in (b"\x81\x00", b"\x88\xa8"):
-        found.append(struct.unpack_from("!HH", frame, at))
-        at += 4
-    return found
-
-
-SMALL = [1, 100, 1400, 1452, 1472, 1473, CUT_BYTES, 1]
-ALL = [*SMALL, 3000, 9000, 20000, 60000, 1]
-
-
-def exchange_all(flow, sizes):
-    for size in sizes:
-        flow.exchange(size)
-
-
-def is_too_big(frame):
-    return (frame[12:14] == b"\x08\x00" and frame[23] == 1 and frame[34:36] == b"\x03\x04"
-            or frame[12:14] == b"\x86\xdd" and frame[20] == 58 and frame[54] == 2)
-
-
-def source(frame):
-    at = slice(26, 30) if frame[12:14] == b"\x08\x00" else slice(22, 38)
-    return str(ipaddress.ip_address(frame[at]))
-
-
-def is_fragment(frame):
-    """Of the outermost packet."""
-    if frame[12:14] == b"\x86\xdd":
-        return frame[20] == 44
-    return struct.unpack_from("!H", frame, 20)[0] & 0x3fff != 0
-
-
-def tunnels(frames):
-    """Those that left for a backend."""
-    return [frame for frame in frames if is_tunnel(frame)]
-
-
-def is_tunnel(frame):
-    return frame[12:14] in (b"\x08\x00", b"\x86\xdd") and source(frame) in lab.OWN.values() \
-        and (frame[23] in (4, 17, 47) if frame[12] == 8 else frame[20] in (17, 44))
 
 
 class PacketSockets(EachDriver, PacketCase):
