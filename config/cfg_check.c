@@ -363,6 +363,23 @@ cfg_check_room(const struct cfg_service *service, struct cfg_pos pos, struct cfg
 	return true;
 }
 
+static bool
+needs_prime(enum cfg_algorithm algorithm)
+{
+	return algorithm == CFG_MAGLEV || algorithm == CFG_STABLE;
+}
+
+static void
+check_overload(const struct cfg_service *service, struct cfg_errors *errors)
+{
+	const bool is_there = service->overload != 0 || service->overload_pos.line != 0;
+
+	if (is_there && service->algorithm != CFG_STABLE)
+		cfg_error(errors, service->overload_pos,
+			"overload is for algorithm stable, and this service has %s; remove it",
+			cfg_algorithm_words[service->algorithm]);
+}
+
 static void
 check_table(const struct cfg_service *service, struct cfg_errors *errors)
 {
@@ -371,15 +388,17 @@ check_table(const struct cfg_service *service, struct cfg_errors *errors)
 
 	if ((service->bad & CFG_BAD_TABLE) != 0)
 		return;
+	check_overload(service, errors);
 	if (n_slots < LB_SLOTS_MIN || n_slots > LB_SLOTS_MAX)
 		cfg_error(errors, pos,
 			"size: expected a whole number from %u to %u, found %" PRIu32,
 			LB_SLOTS_MIN, LB_SLOTS_MAX, n_slots);
-	else if (service->algorithm == CFG_MAGLEV && !lb_is_prime(n_slots))
+	else if (needs_prime(service->algorithm) && !lb_is_prime(n_slots))
 		cfg_error(errors, pos,
-			"size: maglev needs a prime number, and %" PRIu32
+			"size: %s needs a prime number, and %" PRIu32
 			" is none; the nearest above is %" PRIu32,
-			n_slots, lb_next_prime(n_slots));
+			cfg_algorithm_words[service->algorithm], n_slots,
+			lb_next_prime(n_slots));
 	if (service->n_backends > n_slots)
 		cfg_error(errors, pos,
 			"size: %zu backends do not fit into %" PRIu32

@@ -9,7 +9,7 @@
 #define NS_PER_S 1000000000u
 
 const char *const cfg_protocol_words[] = {"tcp", "udp", "any", NULL};
-const char *const cfg_algorithm_words[] = {"maglev", "ring", "rendezvous", NULL};
+const char *const cfg_algorithm_words[] = {"maglev", "ring", "rendezvous", "stable", NULL};
 const char *const cfg_affinity_words[] = {"5-tuple", "source-ip", "source-ip-port", "quic",
 	NULL};
 const char *const cfg_forward_words[] = {"l2", "ipip", "gre", "gue", "vxlan", NULL};
@@ -392,11 +392,11 @@ is_same_service(const struct cfg_service *a, const struct cfg_service *b)
 	if (!is_same_text(a->name, b->name) || !lb_prefix_equal(&a->address, &b->address) ||
 		a->protocol != b->protocol || a->port != b->port ||
 		a->algorithm != b->algorithm || a->n_slots != b->n_slots ||
-		a->affinity != b->affinity || a->forward != b->forward ||
-		a->tunnel_port != b->tunnel_port || a->vni != b->vni || a->carry != b->carry ||
-		a->echo != b->echo || a->fragment != b->fragment ||
-		a->mss_clamp != b->mss_clamp || a->n_backends != b->n_backends ||
-		!is_same_quic(a, b))
+		a->overload != b->overload || a->affinity != b->affinity ||
+		a->forward != b->forward || a->tunnel_port != b->tunnel_port ||
+		a->vni != b->vni || a->carry != b->carry || a->echo != b->echo ||
+		a->fragment != b->fragment || a->mss_clamp != b->mss_clamp ||
+		a->n_backends != b->n_backends || !is_same_quic(a, b))
 		return false;
 	for (size_t i = 0; i < a->n_backends; i++) {
 		if (!is_same_backend(&a->backends[i], &b->backends[i]))

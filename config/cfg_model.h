@@ -24,7 +24,7 @@ struct cfg_pos {
 };
 
 enum cfg_protocol { CFG_PROTOCOL_TCP, CFG_PROTOCOL_UDP, CFG_PROTOCOL_ANY, CFG_N_PROTOCOLS };
-enum cfg_algorithm { CFG_MAGLEV, CFG_RING, CFG_RENDEZVOUS, CFG_N_ALGORITHMS };
+enum cfg_algorithm { CFG_MAGLEV, CFG_RING, CFG_RENDEZVOUS, CFG_STABLE, CFG_N_ALGORITHMS };
 enum cfg_affinity {
 	CFG_AFFINITY_5_TUPLE,
 	CFG_AFFINITY_SOURCE_IP,
@@ -74,6 +74,10 @@ enum {
 	CFG_BAD_OTHER = 1 << 7,
 	CFG_BAD_ALL = (1 << 8) - 1
 };
+
+/** cfg_service.overload of stable tables, thousandths. */
+#define CFG_OVERLOAD_DEFAULT 20u
+#define CFG_OVERLOAD_MAX     1000u
 
 /** cfg_service.mss_clamp: what fits the way to each backend. */
 #define CFG_MSS_AUTO UINT16_MAX
@@ -137,6 +141,7 @@ struct cfg_service {
 	uint16_t port; /**< 0: any */
 	enum cfg_algorithm algorithm;
 	uint32_t n_slots;
+	uint32_t overload; /**< of stable: thousandths, 0..CFG_OVERLOAD_MAX; else 0 */
 	enum cfg_affinity affinity;
 	enum cfg_forward forward;
 	uint16_t tunnel_port; /**< of gue or vxlan; 0: the mode's own */
@@ -155,6 +160,7 @@ struct cfg_service {
 	struct cfg_pos name_pos;
 	struct cfg_pos address_pos;
 	struct cfg_pos table_size_pos;
+	struct cfg_pos overload_pos;
 	struct cfg_pos tunnel_port_pos;
 	struct cfg_pos vni_pos;
 	struct cfg_pos carry_pos;

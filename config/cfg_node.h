@@ -189,6 +189,15 @@ bool cfg_read_u64(const struct cfg_node *node, const char *what, uint64_t min, u
 bool cfg_read_duration(const struct cfg_node *node, const char *what, uint64_t min_ns,
 	uint64_t max_ns, struct cfg_errors *errors, uint64_t *out);
 
+#define CFG_PERCENT_TEXT_BYTES 16u
+
+/** Thousandths as a percentage, "0.5%", as cfg_read_percent() reads it. */
+char *cfg_format_percent(uint32_t thousandths, char out[static CFG_PERCENT_TEXT_BYTES]);
+
+/** A percentage with at most one decimal ("2%", "0.5%"), or 0 alone: 0..1000 thousandths. */
+bool cfg_read_percent(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	uint32_t *out);
+
 /** A decimal number with or without fraction, a sign allowed, no exponent. */
 bool cfg_read_decimal(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
 	double *out);

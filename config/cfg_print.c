@@ -293,6 +293,19 @@ print_special(const struct cfg_service *service, FILE *to)
 }
 
 static void
+print_table(const struct cfg_service *service, FILE *to)
+{
+	char overload[CFG_PERCENT_TEXT_BYTES];
+
+	(void)fprintf(to, "    table: {algorithm: %s, size: %" PRIu32,
+		cfg_algorithm_words[service->algorithm], service->n_slots);
+	if (service->algorithm == CFG_STABLE)
+		(void)fprintf(to, ", overload: %s",
+			cfg_format_percent(service->overload, overload));
+	(void)fputs("}\n", to);
+}
+
+static void
 print_service(const struct cfg_service *service, FILE *to)
 {
 	(void)fputs("  - name: ", to);
@@ -304,10 +317,8 @@ print_service(const struct cfg_service *service, FILE *to)
 		(void)fputs("    port: any\n", to);
 	else
 		(void)fprintf(to, "    port: %u\n", (unsigned int)service->port);
-	(void)fprintf(to,
-		"    table: {algorithm: %s, size: %" PRIu32 "}\n    affinity: %s\n"
-		"    forward: %s\n",
-		cfg_algorithm_words[service->algorithm], service->n_slots,
+	print_table(service, to);
+	(void)fprintf(to, "    affinity: %s\n    forward: %s\n",
 		cfg_affinity_words[service->affinity], cfg_forward_words[service->forward]);
 	if (service->tunnel_port != 0)
 		(void)fprintf(to, "    tunnel_port: %u\n", (unsigned int)service->tunnel_port);

@@ -183,6 +183,52 @@ cfg_read_duration(const struct cfg_node *node, const char *what, uint64_t min_ns
 	return cfg_expected(node, what, errors, expected);
 }
 
+char *
+cfg_format_percent(uint32_t thousandths, char out[static CFG_PERCENT_TEXT_BYTES])
+{
+	if (thousandths % 10 == 0)
+		(void)snprintf(out, CFG_PERCENT_TEXT_BYTES, "%" PRIu32 "%%", thousandths / 10);
+	else
+		(void)snprintf(out, CFG_PERCENT_TEXT_BYTES, "%" PRIu32 ".%" PRIu32 "%%",
+			thousandths / 10, thousandths % 10);
+	return out;
+}
+
+/* Nothing is the same with and without its sign; of anything else it would be a guess. */
+static bool
+scan_percent(const char *text, uint32_t *out)
+{
+	uint64_t whole;
+	uint64_t tenths = 0;
+
+	if (!scan_whole(&text, &whole))
+		return false;
+	if (whole == 0 && *text == '\0') {
+		*out = 0;
+		return true;
+	}
+	if (*text == '.') {
+		if (text[1] < '0' || text[1] > '9')
+			return false;
+		tenths = (uint64_t)(text[1] - '0');
+		text += 2;
+	}
+	if (strcmp(text, "%") != 0 || whole > 100 || whole * 10 + tenths > 1000)
+		return false;
+	*out = (uint32_t)(whole * 10 + tenths);
+	return true;
+}
+
+bool
+cfg_read_percent(const struct cfg_node *node, const char *what, struct cfg_errors *errors,
+	uint32_t *out)
+{
+	if (node->kind == CFG_SCALAR && scan_percent(node->text, out))
+		return true;
+	return cfg_expected(node, what, errors,
+		"a percentage from 0% to 100% with at most one decimal, such as 2% or 0.5%");
+}
+
 static bool
 is_decimal(const char *text)
 {

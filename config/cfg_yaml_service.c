@@ -148,7 +148,7 @@ decode_backends(const struct cfg_node *node, struct cfg_errors *errors, struct c
 static bool
 decode_table(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_service *out)
 {
-	static const char *const keys[] = {"algorithm", "size", NULL};
+	static const char *const keys[] = {"algorithm", "size", "overload", NULL};
 	const struct cfg_node *value;
 	uint64_t n_slots = LB_SLOTS_DEFAULT;
 	unsigned int algorithm = CFG_MAGLEV;
@@ -170,6 +170,12 @@ decode_table(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 	}
 	out->algorithm = (enum cfg_algorithm)algorithm;
 	out->n_slots = (uint32_t)n_slots;
+	out->overload = algorithm == CFG_STABLE ? CFG_OVERLOAD_DEFAULT : 0;
+	value = cfg_node_get(node, "overload");
+	if (value != NULL) {
+		out->overload_pos = value->pos;
+		is_right &= cfg_read_percent(value, "overload", errors, &out->overload);
+	}
 	return is_right;
 }
 

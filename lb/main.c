@@ -6,11 +6,13 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cfg_reader.h"
 #include "ctl_apply.h"
 #include "ctl_daemon.h"
 #include "ctl_limits.h"
+#include "ctl_log.h"
 #include "ctl_notify.h"
 
 enum { DONE = 0, FAILED = 1, BAD_USAGE = 2 };
@@ -44,8 +46,63 @@ struct options {
 	const char *config;
 	const char *eal;
 	bool is_check;
+	struct ctl_save_mark mark; /* of config, before it was read */
 	struct cfg_reader *reader; /* has read config */
 };
+
+/* What a part of the start tells goes to the log once the part is over, and has come to ret.
+ * NULL: there was no memory for that; then it goes there as it comes. */
+struct messages {
+	FILE *to;
+	char *text;
+	size_t n_text;
+};
+
+static FILE *
+open_messages(struct messages *messages)
+{
+	*messages = (struct messages){0};
+	messages->to = open_memstream(&messages->text, &messages->n_text);
+	return messages->to != NULL ? messages->to : stderr;
+}
+
+/* @return ret. */
+static int
+close_messages(struct messages *messages, int ret)
+{
+	if (messages->to != NULL && fclose(messages->to) == 0)
+		ctl_log_lines(ret == 0 ? CTL_LOG_WARNING : CTL_LOG_ERROR, messages->text);
+	free(messages->text);
+	return ret;
+}
+
+static int
+read_config(const struct options *options, struct cfg_model *model)
+{
+	struct messages messages;
+	FILE *to = open_messages(&messages);
+
+	return close_messages(&messages,
+		cfg_reader_read(options->reader, options->config, to, model));
+}
+
+static int
+start_dpdk(const struct dp_start_conf *conf)
+{
+	struct messages messages;
+	FILE *to = open_messages(&messages);
+
+	return close_messages(&messages, dp_start(conf, to));
+}
+
+static int
+open_ports(struct dp *dp, const struct dp_port_conf *ports, size_t n)
+{
+	struct messages messages;
+	FILE *to = open_messages(&messages);
+
+	return close_messages(&messages, dp_open_ports(dp, ports, n, to));
+}
 
 /* With the plane running: control until it is told to stop. */
 static int
@@ -53,6 +110,7 @@ run(const struct options *options, struct cfg_model *model, struct dp *dp)
 {
 	const bool is_adaptive = model->dataplane.idle == CFG_IDLE_ADAPTIVE;
 	const struct ctl_daemon_conf conf = {.config_path = options->config,
+		.mark = options->mark,
 		.reader = options->reader,
 		.dp = dp};
 	struct ctl_daemon *daemon;
@@ -61,9 +119,9 @@ run(const struct options *options, struct cfg_model *model, struct dp *dp)
 	if (ctl_daemon_create(&conf, model, &daemon) != 0)
 		return FAILED;
 	if (dp_run(dp, is_adaptive) != 0) {
-		(void)fprintf(stderr, "shuntd: the workers do not start\n");
+		ctl_log(CTL_LOG_ERROR, "the workers do not start");
 	} else {
-		(void)fprintf(stderr, "shuntd: ready\n");
+		ctl_log(CTL_LOG_INFO, "ready");
 		ctl_notify_ready();
 		if (ctl_daemon_run(daemon) == 0)
 			status = DONE;
@@ -90,9 +148,7 @@ start(const struct options *options, struct cfg_model *model)
 	int status = FAILED;
 
 	if (plane->n_ports == 0 || plane->n_ports > DP_PORTS_MAX) {
-		(void)fprintf(stderr,
-			"shuntd: %s: dataplane.ports: expected 1 to %u ports, "
-			"found %zu\n",
+		ctl_log(CTL_LOG_ERROR, "%s: dataplane.ports: expected 1 to %u ports, found %zu",
 			options->config, DP_PORTS_MAX, plane->n_ports);
 		return BAD_USAGE;
 	}
@@ -101,19 +157,19 @@ start(const struct options *options, struct cfg_model *model)
 			.device = plane->ports[i].device,
 			.mtu = plane->ports[i].mtu,
 			.wants_twin = plane->kernel == CFG_KERNEL_TAP};
-	if (ctl_limits_raise(model, start_conf.n_workers, stderr) != 0 ||
+	if (ctl_limits_raise(model, start_conf.n_workers) != 0 ||
 		ctl_daemon_try_socket(model->control_socket) != 0)
 		return FAILED;
-	if (dp_start(&start_conf, stderr) != 0 || dp_draw_secret(secret) != 0)
+	if (start_dpdk(&start_conf) != 0 || dp_draw_secret(secret) != 0)
 		return FAILED;
 	conf = ctl_apply_dp_conf(model, start_conf.n_workers, secret);
 	if (dp_create(&conf, dp_now_ns(), &dp) != 0) {
-		(void)fprintf(stderr,
-			"shuntd: there is not enough memory for the workers; "
-			"dataplane.flow_entries and fragments are for each of them\n");
+		ctl_log(CTL_LOG_ERROR,
+			"there is not enough memory for the workers; "
+			"dataplane.flow_entries and fragments are for each of them");
 		return FAILED;
 	}
-	if (dp_open_ports(dp, ports, plane->n_ports, stderr) == 0)
+	if (open_ports(dp, ports, plane->n_ports) == 0)
 		status = run(options, model, dp);
 	dp_stop(dp);
 	dp_destroy(dp);
@@ -177,11 +233,12 @@ main(int argc, char *argv[])
 		return usage_error("which configuration? Name it with --config FILE. ");
 	options.reader = cfg_reader_create();
 	if (options.reader == NULL) {
-		(void)fprintf(stderr, "shuntd: there is not enough memory\n");
+		ctl_log(CTL_LOG_ERROR, "there is not enough memory");
 		return FAILED;
 	}
 	status = BAD_USAGE;
-	if (cfg_reader_read(options.reader, options.config, stderr, &model) == 0) {
+	options.mark = ctl_save_look(options.config);
+	if (read_config(&options, &model) == 0) {
 		status = options.is_check ? DONE : start(&options, &model);
 		cfg_model_fini(&model);
 	}

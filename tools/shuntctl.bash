@@ -39,7 +39,7 @@ _shuntctl()
 	--protocol) names=(tcp udp any) ;;
 	--affinity) names=(5-tuple source-ip source-ip-port quic) ;;
 	--forward) names=(l2 ipip gre gue vxlan) ;;
-	--table) names=(maglev ring rendezvous) ;;
+	--table) names=(maglev ring rendezvous stable) ;;
 	--carry) names=(ipip ipv6 gre) ;;
 	--echo) names=(reply forward drop) ;;
 	--fragment) names=(inner outer drop) ;;

@@ -166,29 +166,37 @@ make_list(const char *text, json_t *(*make)(const char *text, size_t n))
 	return NULL;
 }
 
+/* Texts between colons, as members of an object; the last has all that is left. */
+static json_t *
+split_text(const char *text, size_t n, const char *const keys[], size_t n_keys)
+{
+	json_t *object = json_object();
+	const char *const end = text + n;
+	int failed = 0;
+
+	for (size_t i = 0; i < n_keys && text != NULL; i++) {
+		const bool is_last = i + 1 == n_keys;
+		const char *colon = is_last ? NULL : memchr(text, ':', (size_t)(end - text));
+		const char *item_end = colon != NULL ? colon : end;
+
+		failed |= json_object_set_new(object, keys[i],
+			json_stringn(text, (size_t)(item_end - text)));
+		text = colon != NULL ? colon + 1 : NULL;
+	}
+	if (failed == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
 /* Of CONFIG_ID:SERVER_ID_LENGTH:NONCE_LENGTH; what is not there the daemon asks for. */
 static json_t *
 make_quic(const char *text, size_t n)
 {
 	static const char *const keys[] = {CTL_KEY_CONFIG_ID, CTL_KEY_SERVER_ID_LENGTH,
 		CTL_KEY_NONCE_LENGTH};
-	json_t *object = json_object();
-	const char *const end = text + n;
-	int failed = 0;
 
-	for (size_t i = 0; i < LB_N_ELEMENTS(keys) && text < end; i++) {
-		const bool is_last = i + 1 == LB_N_ELEMENTS(keys);
-		const char *colon = memchr(text, ':', (size_t)(end - text));
-		const char *item_end = is_last || colon == NULL ? end : colon;
-
-		failed |= json_object_set_new(object, keys[i],
-			json_stringn(text, (size_t)(item_end - text)));
-		text = item_end < end ? item_end + 1 : end;
-	}
-	if (failed == 0)
-		return object;
-	json_decref(object);
-	return NULL;
+	return split_text(text, n, keys, LB_N_ELEMENTS(keys));
 }
 
 int
@@ -215,16 +223,13 @@ shuntctl_backend_add(struct shuntctl *ctl)
 		add_values(params, ctl, values, keys, LB_N_ELEMENTS(values)));
 }
 
-/* {algorithm, size} of ALGORITHM[:SIZE]. */
+/* Of ALGORITHM[:SIZE[:OVERLOAD]]. */
 static json_t *
 make_table(const char *text)
 {
-	const char *colon = strchr(text, ':');
+	static const char *const keys[] = {CTL_KEY_ALGORITHM, CTL_KEY_SIZE, CTL_KEY_OVERLOAD};
 
-	if (colon == NULL)
-		return json_pack("{s:s}", CTL_KEY_ALGORITHM, text);
-	return json_pack("{s:s%, s:s}", CTL_KEY_ALGORITHM, text, (size_t)(colon - text),
-		CTL_KEY_SIZE, colon + 1);
+	return split_text(text, strlen(text), keys, LB_N_ELEMENTS(keys));
 }
 
 int

@@ -117,9 +117,11 @@ static void
 add_table_cell(struct shuntctl_table *table, const json_t *service)
 {
 	const json_t *value = json_object_get(service, CTL_KEY_TABLE);
+	const bool has_overload = json_object_get(value, CTL_KEY_OVERLOAD) != NULL;
 
-	shuntctl_table_add(table, "%s:%" JSON_INTEGER_FORMAT, text_of(value, CTL_KEY_ALGORITHM),
-		number_of(value, CTL_KEY_SIZE));
+	shuntctl_table_add(table, "%s:%" JSON_INTEGER_FORMAT "%s%s",
+		text_of(value, CTL_KEY_ALGORITHM), number_of(value, CTL_KEY_SIZE),
+		has_overload ? ":" : "", has_overload ? text_of(value, CTL_KEY_OVERLOAD) : "");
 }
 
 static int

@@ -8,15 +8,16 @@
 #include <string.h>
 
 #include "ctl_names.h"
+#include "lb_stable.h"
 
-/* One service's table, with all that it was built from: the same again is the same table. */
+/* One service's tables, with all that they were made from: the same again is the same table. */
 struct table_state {
-	struct dp_table *table; /* NULL: none yet */
-	enum lb_algorithm algorithm;
-	uint32_t n_slots;
-	uint64_t hash_seed;
+	struct dp_table *configured; /* whoever is dead; NULL: none yet */
+	struct dp_table *table;      /* in force; NULL: none yet */
+	struct lb_picker_conf conf;
 	uint32_t *ids;
 	uint32_t *weights;
+	bool *is_dead;
 	size_t n_backends;
 };
 
@@ -66,7 +67,10 @@ struct build {
 };
 
 static_assert((int)CFG_N_ALGORITHMS == (int)LB_N_ALGORITHMS && (int)CFG_RING == (int)LB_RING &&
-		      (int)CFG_RENDEZVOUS == (int)LB_RENDEZVOUS,
+		      (int)CFG_RENDEZVOUS == (int)LB_RENDEZVOUS &&
+		      (int)CFG_STABLE == (int)LB_STABLE &&
+		      CFG_OVERLOAD_DEFAULT == LB_STABLE_SLACK_DEFAULT &&
+		      CFG_OVERLOAD_MAX == LB_STABLE_SLACK_MAX,
 	"the language's algorithms are core's");
 static_assert((int)CFG_AFFINITY_QUIC == (int)LB_N_AFFINITIES &&
 		      (int)CFG_N_AFFINITIES == (int)LB_N_AFFINITIES + 1 &&
@@ -121,8 +125,10 @@ free_tables(struct table_state *tables, size_t n)
 {
 	for (size_t i = 0; tables != NULL && i < n; i++) {
 		dp_table_release(tables[i].table);
+		dp_table_release(tables[i].configured);
 		free(tables[i].ids);
 		free(tables[i].weights);
+		free(tables[i].is_dead);
 	}
 	free(tables);
 }
@@ -143,76 +149,139 @@ ctl_apply_destroy(struct ctl_apply *apply)
 	free(apply);
 }
 
-/* A draining backend takes no new flow, one that is down none at all. */
-static uint32_t
-table_weight(const struct cfg_backend *backend)
-{
-	return backend->state == CFG_UP ? backend->weight : 0;
-}
-
+/* Whether the others have its slots: it takes no new flow, or none at all. */
 static bool
-is_same_table(const struct table_state *a, const struct table_state *b)
+is_dead(const struct cfg_backend *backend)
 {
-	const size_t n = b->n_backends;
-
-	return a->table != NULL && a->algorithm == b->algorithm && a->n_slots == b->n_slots &&
-	       a->hash_seed == b->hash_seed && a->n_backends == n &&
-	       (n == 0 ||
-		       (memcmp(a->ids, b->ids, n * sizeof(*a->ids)) == 0 &&
-			       memcmp(a->weights, b->weights, n * sizeof(*a->weights)) == 0));
+	return backend->state != CFG_UP && backend->weight > 0;
 }
 
-static int
-build_table(struct build *build, const struct cfg_service *service, struct table_state *state)
+static struct lb_picker_conf
+translate_table(const struct cfg_service *service, uint64_t hash_seed)
 {
-	struct lb_picker_backend *backends = calloc(state->n_backends + 1, sizeof(*backends));
-	struct dp_table_conf conf = {
-		.algorithm = state->algorithm,
-		.n_slots = state->n_slots,
-		.hash_seed = state->hash_seed,
+	return (struct lb_picker_conf){
+		.algorithm = (enum lb_algorithm)service->algorithm,
+		.n_slots = service->n_slots,
+		.slack = service->overload,
+		.hash_seed = hash_seed,
+	};
+}
+
+int
+ctl_apply_configure(const struct cfg_service *service, uint64_t hash_seed, const uint32_t *ids,
+	struct dp_table **out)
+{
+	const size_t n = service->n_backends;
+	struct lb_picker_backend *backends = calloc(n + 1, sizeof(*backends));
+	const struct dp_table_conf conf = {
+		.picker = translate_table(service, hash_seed),
 		.backends = backends,
-		.ids = state->ids,
-		.n_backends = state->n_backends,
+		.ids = ids,
+		.n_backends = n,
 	};
 	int ret;
 
 	if (backends == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < state->n_backends; i++) {
+	for (size_t i = 0; i < n; i++) {
 		backends[i].name = service->backends[i].name;
 		backends[i].name_bytes = (uint32_t)strlen(service->backends[i].name);
-		backends[i].weight = state->weights[i];
+		backends[i].weight = service->backends[i].weight;
 	}
-	ret = dp_table_create(&conf, &state->table);
+	ret = dp_table_create(&conf, out);
 	free(backends);
+	return ret;
+}
+
+int
+ctl_apply_overlay(const struct cfg_service *service, struct dp_table *configured,
+	struct dp_table **out)
+{
+	bool *dead = calloc(service->n_backends + 1, sizeof(*dead));
+	bool has_dead = false;
+	int ret = 0;
+
+	if (dead == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < service->n_backends; i++) {
+		dead[i] = is_dead(&service->backends[i]);
+		has_dead |= dead[i];
+	}
+	if (has_dead) {
+		ret = dp_table_overlay(configured, dead, out);
+	} else {
+		dp_table_hold(configured);
+		*out = configured;
+	}
+	free(dead);
+	return ret;
+}
+
+static bool
+is_same_configured(const struct table_state *a, const struct table_state *b)
+{
+	const size_t n = b->n_backends;
+
+	return a->configured != NULL && a->conf.algorithm == b->conf.algorithm &&
+	       a->conf.n_slots == b->conf.n_slots && a->conf.slack == b->conf.slack &&
+	       a->conf.hash_seed == b->conf.hash_seed && a->n_backends == n &&
+	       (n == 0 ||
+		       (memcmp(a->ids, b->ids, n * sizeof(*a->ids)) == 0 &&
+			       memcmp(a->weights, b->weights, n * sizeof(*a->weights)) == 0));
+}
+
+/* Of two with one configured table. */
+static bool
+is_same_table(const struct table_state *a, const struct table_state *b)
+{
+	const size_t n = b->n_backends;
+
+	return a->table != NULL &&
+	       (n == 0 || memcmp(a->is_dead, b->is_dead, n * sizeof(*a->is_dead)) == 0);
+}
+
+static int
+build_table(struct build *build, const struct cfg_service *service, struct table_state *state)
+{
+	const int ret = ctl_apply_configure(service, state->conf.hash_seed, state->ids,
+		&state->configured);
+
 	if (ret == -E2BIG)
 		(void)fprintf(build->messages,
 			"service '%s': a %s table of %u slots cannot hold its %zu backends "
 			"with "
 			"their weights; make the table larger or the weights smaller\n",
-			service->name, lb_algorithm_name(state->algorithm), state->n_slots,
-			state->n_backends);
+			service->name, lb_algorithm_name(state->conf.algorithm),
+			state->conf.n_slots, state->n_backends);
 	return ret;
 }
 
-/* The table of the service at a place: the one it had, or a new one. */
+/* The tables of the service at a place: those it had, as far as they are the same. */
 static int
 take_table(struct ctl_apply *apply, struct build *build, size_t place)
 {
 	const struct cfg_service *service = &build->model->services[place];
 	struct table_state *state = &build->tables[place];
 	const uint32_t number = build->numbers[place];
-	const uint32_t old = number < apply->n_place_of ? apply->place_of[number] : DP_NONE;
+	const uint32_t old_place =
+		number < apply->n_place_of ? apply->place_of[number] : DP_NONE;
+	const struct table_state *old = NULL;
 	int ret = 0;
 
-	state->algorithm = (enum lb_algorithm)service->algorithm;
-	state->n_slots = service->n_slots;
-	state->hash_seed = build->model->hash_seed;
-	if (old != DP_NONE && is_same_table(&apply->tables[old], state)) {
-		state->table = apply->tables[old].table;
-		dp_table_hold(state->table);
+	state->conf = translate_table(service, build->model->hash_seed);
+	if (old_place != DP_NONE && is_same_configured(&apply->tables[old_place], state))
+		old = &apply->tables[old_place];
+	if (old != NULL) {
+		state->configured = old->configured;
+		dp_table_hold(state->configured);
 	} else {
 		ret = build_table(build, service, state);
+	}
+	if (ret == 0 && old != NULL && is_same_table(old, state)) {
+		state->table = old->table;
+		dp_table_hold(state->table);
+	} else if (ret == 0) {
+		ret = ctl_apply_overlay(service, state->configured, &state->table);
 	}
 	build->services[place].table = state->table;
 	return ret;
@@ -297,6 +366,7 @@ find_path(struct build *build, const struct lb_addr *dst, struct ctl_path *out)
 	if (port != NULL && port->has_next_hop) {
 		out->mac = port->next_hop;
 		out->is_resolved = true;
+		out->is_gateway = false; /* whatever it is, it was asked for */
 	}
 	return port;
 }
@@ -316,8 +386,12 @@ translate_backend(struct build *build, const struct cfg_service *service,
 	to->vlan = port != NULL ? port->vlan : DP_VLAN_KEEP;
 	to->port = path.port;
 	to->next_hop = is_l2 && from->has_mac ? from->mac : path.mac;
-	to->has_next_hop = port != NULL && (is_l2 ? from->has_mac || path.is_resolved
-						  : has_source && path.is_resolved);
+	/* A router would send a frame for the service's address back to us. */
+	if (is_l2)
+		to->has_next_hop = port != NULL &&
+				   (from->has_mac || (path.is_resolved && !path.is_gateway));
+	else
+		to->has_next_hop = port != NULL && has_source && path.is_resolved;
 	build->n_unreached += !to->has_next_hop;
 	to->encap = (struct lb_encap_conf){
 		.mode = (enum lb_forward_mode)service->forward,
@@ -453,7 +527,8 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 	state->n_backends = service->n_backends;
 	state->ids = calloc(service->n_backends + 1, sizeof(*state->ids));
 	state->weights = calloc(service->n_backends + 1, sizeof(*state->weights));
-	if (state->ids == NULL || state->weights == NULL)
+	state->is_dead = calloc(service->n_backends + 1, sizeof(*state->is_dead));
+	if (state->ids == NULL || state->weights == NULL || state->is_dead == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < service->n_backends; i++) {
 		const struct cfg_backend *backend = &service->backends[i];
@@ -462,7 +537,8 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 		ret = intern(build, apply->backends, number, backend->name, &state->ids[i]);
 		if (ret != 0)
 			return ret;
-		state->weights[i] = table_weight(backend);
+		state->weights[i] = backend->weight;
+		state->is_dead[i] = is_dead(backend);
 		to->id = state->ids[i];
 		to->service = (uint32_t)place;
 		translate_backend(build, service, backend, to);

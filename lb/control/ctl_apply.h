@@ -28,6 +28,7 @@ struct ctl_path {
 	struct lb_addr dst;
 	uint16_t port;     /**< place of the port among the model's */
 	bool is_resolved;  /**< mac is known */
+	bool is_gateway;   /**< the next hop is a router: l2 does not reach dst by it */
 	struct lb_mac mac; /**< of the next hop */
 };
 
@@ -116,6 +117,27 @@ void ctl_apply_read_slots(const struct ctl_apply *apply, size_t service_place, u
 
 /** Backends of the last snapshot that nothing can be sent to, for want of a next hop. */
 size_t ctl_apply_n_unreached(const struct ctl_apply *apply);
+
+/**
+ * Build a service's configured table: of all its backends, whatever their states.
+ *
+ * @param ids       Of its backends, in the model's order.
+ * @param[out] out  The caller's reference; untouched on error.
+ * @return 0, or what dp_table_create() returns.
+ */
+int ctl_apply_configure(const struct cfg_service *service, uint64_t hash_seed,
+	const uint32_t *ids, struct dp_table **out) lb_must_check;
+
+/**
+ * The table that a service's new flows go by: the slots of backends that drain or are down are
+ * the others'. It is the configured one itself where there are none.
+ *
+ * @param configured  From ctl_apply_configure(), of the same backends.
+ * @param[out] out    The caller's reference; untouched on error.
+ * @retval -ENOMEM    No memory.
+ */
+int ctl_apply_overlay(const struct cfg_service *service, struct dp_table *configured,
+	struct dp_table **out) lb_must_check;
 
 /** What finds a service, as the table of services has it; its place is left 0. */
 struct lb_service_match ctl_apply_match(const struct cfg_service *service);

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 
 #include "ctl_builder.h"
+#include "ctl_log.h"
 #include "ctl_methods.h"
 #include "ctl_metrics.h"
 #include "ctl_netlink.h"
@@ -21,15 +22,18 @@
 #include "ctl_rpc_socket.h"
 #include "ctl_telemetry.h"
 
-/* A call that is answered when its change is in force. */
+/* A change that is being built, or a call that waits for those before it. */
 struct waiting {
-	struct ctl_call *call;
+	ctl_method_fn fn;      /* of the latter; NULL: a change */
+	struct ctl_call *call; /* answered when it is in force; NULL: nobody waits */
+	struct ctl_origin origin;
 	uint64_t generation;
 	struct waiting *next;
 };
 
 struct ctl_daemon {
 	const char *config_path;
+	struct ctl_save_mark mark;
 	struct cfg_reader *reader;
 	struct dp *dp;
 	uint64_t begun_ms;
@@ -81,25 +85,51 @@ end_reload(struct ctl_daemon *daemon, uint64_t generation)
 	ctl_notify_ready();
 }
 
-/* Answer the calls of up to a generation: it is in force, or message says why it is not. */
+/* Of a change that is in force. */
+static void
+note_change(struct ctl_daemon *daemon, const struct waiting *waiting)
+{
+	const char *what = waiting->origin.what;
+
+	if (waiting->origin.mark.is_there)
+		daemon->mark = waiting->origin.mark;
+	ctl_log(CTL_LOG_NOTICE, "generation %" PRIu64 ": %s", waiting->generation,
+		what != NULL ? what : "a change");
+}
+
+/* message as answer_waiting() has it. */
+static void
+answer_call(struct ctl_call *call, uint64_t generation, const char *message)
+{
+	if (call == NULL)
+		return;
+	if (message != NULL)
+		ctl_call_error(call, CTL_RPC_REFUSED, "%s", message);
+	else
+		ctl_call_result(call, json_pack("{s:i, s:I}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+					      CTL_KEY_GENERATION, (json_int_t)generation));
+}
+
+/* End the changes of up to a generation: it is in force, or message says why it is not. */
 static void
 answer_waiting(struct ctl_daemon *daemon, uint64_t generation, const char *message)
 {
 	struct waiting *waiting;
 
-	end_reload(daemon, generation);
 	while ((waiting = daemon->waiting) != NULL && waiting->generation <= generation) {
 		daemon->waiting = waiting->next;
 		if (daemon->waiting == NULL)
 			daemon->last_waiting = &daemon->waiting;
-		if (message == NULL)
-			ctl_call_result(waiting->call,
-				json_pack("{s:i, s:I}", CTL_KEY_SCHEMA, CTL_SCHEMA,
-					CTL_KEY_GENERATION, (json_int_t)generation));
+		if (message == NULL && waiting->fn == NULL)
+			note_change(daemon, waiting);
+		if (message == NULL && waiting->fn != NULL)
+			waiting->fn(daemon, NULL, waiting->call);
 		else
-			ctl_call_error(waiting->call, CTL_RPC_REFUSED, "%s", message);
+			answer_call(waiting->call, generation, message);
+		free(waiting->origin.what);
 		free(waiting);
 	}
+	end_reload(daemon, generation);
 }
 
 /*
@@ -112,14 +142,13 @@ undo(struct ctl_daemon *daemon, uint64_t failed, const char *message)
 	const bool has_later = failed < daemon->generation;
 	struct cfg_model old;
 
-	(void)fprintf(stderr, "shuntd: the change is undone: %s\n", message);
+	ctl_log(CTL_LOG_ERROR, "the change is undone: %s", message);
 	if (daemon->view != NULL && cfg_model_copy(&daemon->view->model, &old) == 0) {
 		ctl_builder_free_model(daemon->builder, &daemon->wanted);
 		daemon->wanted = old;
 		daemon->generation += has_later;
 		if (has_later && submit(daemon) != 0)
-			(void)fprintf(stderr,
-				"shuntd: there is not enough memory to undo it\n");
+			ctl_log(CTL_LOG_ERROR, "there is not enough memory to undo it");
 	}
 	answer_waiting(daemon, UINT64_MAX, message);
 }
@@ -159,17 +188,45 @@ on_hops_changed(void *context)
 	ctl_reach_forget(&daemon->reach);
 	/* Unless it worked, the next change of a hop or a neighbour brings us here again. */
 	if (submit(daemon) != 0)
-		(void)fprintf(stderr, "shuntd: there is not enough memory to follow the "
-				      "kernel's next hops\n");
+		ctl_log(CTL_LOG_ERROR,
+			"there is not enough memory to follow the kernel's next hops");
+}
+
+static void
+put_waiting(struct ctl_daemon *daemon, struct waiting *waiting)
+{
+	waiting->generation = daemon->generation;
+	*daemon->last_waiting = waiting;
+	daemon->last_waiting = &waiting->next;
+}
+
+bool
+ctl_daemon_defer(struct ctl_daemon *daemon, ctl_method_fn fn, struct ctl_call *call)
+{
+	struct waiting *waiting;
+
+	if (daemon->waiting == NULL)
+		return false;
+	waiting = calloc(1, sizeof(*waiting));
+	if (waiting == NULL) {
+		ctl_params_no_memory(call);
+		return true;
+	}
+	waiting->fn = fn;
+	waiting->call = call;
+	put_waiting(daemon, waiting);
+	return true;
 }
 
 void
-ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_call *call)
+ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_call *call,
+	const struct ctl_origin *origin)
 {
 	struct waiting *waiting = calloc(1, sizeof(*waiting));
 
 	if (waiting == NULL) {
 		cfg_model_fini(next);
+		free(origin->what);
 		if (call != NULL)
 			ctl_call_error(call, CTL_RPC_INTERNAL_ERROR,
 				"there is not enough memory");
@@ -178,13 +235,9 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 	ctl_builder_free_model(daemon->builder, &daemon->wanted);
 	daemon->wanted = *next;
 	daemon->generation++;
-	if (call != NULL) {
-		*waiting = (struct waiting){.call = call, .generation = daemon->generation};
-		*daemon->last_waiting = waiting;
-		daemon->last_waiting = &waiting->next;
-	} else {
-		free(waiting);
-	}
+	waiting->call = call;
+	waiting->origin = *origin;
+	put_waiting(daemon, waiting);
 	if (submit(daemon) != 0)
 		undo(daemon, daemon->generation, "there is not enough memory");
 }
@@ -206,6 +259,54 @@ has_same_bounds(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
 	       a->replies_total == b->replies_total && a->replies_source == b->replies_source;
 }
 
+/* A twin has its addresses from the start. */
+static bool
+has_twin(const struct cfg_dataplane *plane, size_t port)
+{
+	return plane->kernel == CFG_KERNEL_TAP &&
+	       strncmp(plane->ports[port].device, "net_af_packet", 13) != 0 &&
+	       strncmp(plane->ports[port].device, "eth_af_packet", 13) != 0;
+}
+
+static bool
+has_same_addresses(const struct cfg_port *a, const struct cfg_port *b)
+{
+	if (a->n_addresses != b->n_addresses)
+		return false;
+	for (size_t i = 0; i < a->n_addresses; i++)
+		if (a->addresses[i].n_bits != b->addresses[i].n_bits ||
+			!lb_addr_equal(&a->addresses[i].addr, &b->addresses[i].addr))
+			return false;
+	return true;
+}
+
+/* What devices and twins were given; of the same ports. */
+static bool
+check_ports(const struct cfg_dataplane *old, const struct cfg_dataplane *next, FILE *messages)
+{
+	bool is_same = true;
+
+	for (size_t i = 0; i < old->n_ports; i++) {
+		const struct cfg_port *a = &old->ports[i];
+		const struct cfg_port *b = &next->ports[i];
+		const bool has_same_mtu = a->mtu == b->mtu;
+		const bool may_be = !has_twin(old, i) || has_same_addresses(a, b);
+
+		if (!has_same_mtu)
+			(void)fprintf(messages,
+				"port '%s': mtu is fixed at the start; restart shuntd to "
+				"change it\n",
+				a->name);
+		if (!may_be)
+			(void)fprintf(messages,
+				"port '%s': addresses are fixed at the start where a port has "
+				"a twin; restart shuntd to change them\n",
+				a->name);
+		is_same &= has_same_mtu && may_be;
+	}
+	return is_same;
+}
+
 static bool
 check_fixed(const struct cfg_dataplane *old, const struct cfg_dataplane *next, FILE *messages)
 {
@@ -219,6 +320,8 @@ check_fixed(const struct cfg_dataplane *old, const struct cfg_dataplane *next, F
 		(void)fprintf(messages,
 			"dataplane: workers, kernel, idle and the ports' names and devices are "
 			"fixed at the start; restart shuntd to change them\n");
+	else
+		is_same = check_ports(old, next, messages);
 	if (has_same_bounds(old, next))
 		return is_same;
 	(void)fprintf(messages,
@@ -242,13 +345,14 @@ ctl_daemon_can_change(const struct cfg_model *old, const struct cfg_model *next,
 }
 
 void
-ctl_daemon_end_hangup(struct ctl_daemon *daemon, struct cfg_model *next)
+ctl_daemon_end_hangup(struct ctl_daemon *daemon, struct cfg_model *next,
+	const struct ctl_origin *origin)
 {
 	const uint64_t generation = daemon->generation + 1;
 
 	daemon->reloading = generation;
 	if (next != NULL)
-		ctl_daemon_change(daemon, next, NULL);
+		ctl_daemon_change(daemon, next, NULL, origin);
 	/* Nothing is being built: the file, or memory, would not do. */
 	if (daemon->generation < generation)
 		end_reload(daemon, generation);
@@ -300,7 +404,7 @@ put_first_in_force(struct ctl_daemon *daemon)
 			continue;
 		daemon->view = built.view;
 		if (built.view == NULL)
-			(void)fprintf(stderr, "shuntd: %s\n",
+			ctl_log(CTL_LOG_ERROR, "%s",
 				built.message != NULL ? built.message
 						      : "there is not enough memory");
 		free(built.message);
@@ -314,13 +418,13 @@ static void
 say_why_deaf(const char *path, int error)
 {
 	if (error == -EADDRINUSE)
-		(void)fprintf(stderr,
-			"shuntd: another shuntd listens at %s; stop it, or give this one its "
-			"own control.socket\n",
+		ctl_log(CTL_LOG_ERROR,
+			"another shuntd listens at %s; stop it, or give this one its own "
+			"control.socket",
 			path);
 	else
-		(void)fprintf(stderr, "shuntd: cannot listen at %s: %s%s\n", path,
-			strerror(-error), error == -ENOENT ? "; does its folder exist?" : "");
+		ctl_log(CTL_LOG_ERROR, "cannot listen at %s: %s%s", path, strerror(-error),
+			error == -ENOENT ? "; does its folder exist?" : "");
 }
 
 int
@@ -367,14 +471,14 @@ open_metrics(struct ctl_daemon *daemon)
 		return 0;
 	ret = ctl_metrics_open(daemon->loop, address, daemon, &daemon->metrics);
 	if (ret == -EADDRINUSE)
-		(void)fprintf(stderr,
-			"shuntd: control.metrics: somebody listens at %s; give it an address "
-			"of its own, or turn it 'off'\n",
+		ctl_log(CTL_LOG_ERROR,
+			"control.metrics: somebody listens at %s; give it an address of its "
+			"own, or turn it 'off'",
 			address);
 	else if (ret != 0)
-		(void)fprintf(stderr,
-			"shuntd: control.metrics: cannot listen at %s: %s; give it an address "
-			"of this machine, or turn it 'off'\n",
+		ctl_log(CTL_LOG_ERROR,
+			"control.metrics: cannot listen at %s: %s; give it an address of this "
+			"machine, or turn it 'off'",
 			address, strerror(-ret));
 	return ret;
 }
@@ -419,6 +523,7 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 	if (daemon == NULL)
 		return -ENOMEM;
 	daemon->config_path = conf->config_path;
+	daemon->mark = conf->mark;
 	daemon->reader = conf->reader;
 	daemon->dp = conf->dp;
 	daemon->wanted = *model;
@@ -432,7 +537,7 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 		ret = start(daemon);
 	if (ret != 0) {
 		/* Not all that may fail has told why. */
-		(void)fprintf(stderr, "shuntd: control does not start: %s\n", strerror(-ret));
+		ctl_log(CTL_LOG_ERROR, "control does not start: %s", strerror(-ret));
 		ctl_daemon_destroy(daemon);
 		return ret;
 	}
@@ -530,6 +635,12 @@ const char *
 ctl_daemon_config_path(const struct ctl_daemon *daemon)
 {
 	return daemon->config_path;
+}
+
+struct ctl_save_mark *
+ctl_daemon_mark(struct ctl_daemon *daemon)
+{
+	return &daemon->mark;
 }
 
 uint64_t

@@ -19,6 +19,7 @@
 #include "ctl_ports.h"
 #include "ctl_reload.h"
 #include "ctl_rpc.h"
+#include "ctl_save.h"
 #include "ctl_view.h"
 
 struct ctl_daemon; /* opaque */
@@ -26,6 +27,7 @@ struct ctl_daemon; /* opaque */
 struct ctl_daemon_conf {
 	const char
 		*config_path; /**< what a reload reads, unless it is told another; not owned */
+	struct ctl_save_mark mark; /**< of config_path, before it was read */
 	struct cfg_reader *reader; /**< has read config_path; the thread aside's, not owned */
 	struct dp *dp;             /**< with its ports open, not running yet */
 };
@@ -85,27 +87,45 @@ const struct ctl_ports *ctl_daemon_ports(const struct ctl_daemon *daemon);
 
 const char *ctl_daemon_config_path(const struct ctl_daemon *daemon);
 
+/** For ctl_save(): of config_path as what is in force was read from it, or saved to it. */
+struct ctl_save_mark *ctl_daemon_mark(struct ctl_daemon *daemon);
+
 /** Milliseconds since the start. */
 uint64_t ctl_daemon_uptime_ms(const struct ctl_daemon *daemon);
 
 void ctl_daemon_read_rpc_stats(const struct ctl_daemon *daemon, struct ctl_rpc_stats *out);
 
+/** Where a change comes from. */
+struct ctl_origin {
+	char *what; /**< for the log, in a few words, of malloc(); NULL: no memory for them */
+	struct ctl_save_mark mark; /**< of config_path, where that was read; or of no file */
+};
+
 /**
- * Want another model.
+ * Want another model. Once it is in force, the log has a line of it.
  *
  * @param next  Checked; taken over in any case.
  * @param call  Answered {"generation": N} when it is in force, or with why it cannot be; NULL:
  *              nobody waits.
+ * @param origin  What it holds is taken over in any case.
  */
-void ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next,
-	struct ctl_call *call);
+void ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_call *call,
+	const struct ctl_origin *origin);
+
+/**
+ * Whether a call must wait for changes that are being built. If so, fn is called once they are
+ * in force, without params; or the call is told why they cannot be.
+ */
+bool ctl_daemon_defer(struct ctl_daemon *daemon, ctl_method_fn fn, struct ctl_call *call);
 
 /**
  * For ctl_reload_hang_up(): the file is read.
  *
- * @param next  As ctl_daemon_change() has it; NULL: nothing changes.
+ * @param next    As ctl_daemon_change() has it; NULL: nothing changes, and there is no origin.
+ * @param origin  The same.
  */
-void ctl_daemon_end_hangup(struct ctl_daemon *daemon, struct cfg_model *next);
+void ctl_daemon_end_hangup(struct ctl_daemon *daemon, struct cfg_model *next,
+	const struct ctl_origin *origin);
 
 /**
  * Whether a running daemon can change from one model to another: what is fixed at the start

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <sys/resource.h>
 
+#include "ctl_log.h"
 #include "ctl_rpc.h"
 
 /* Measured with a port that opens none itself, 23, and some for clients and what they ask for.
@@ -18,7 +19,7 @@
 #define OTHER_CLIENTS_MAX 64u
 
 int
-ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers, FILE *messages)
+ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers)
 {
 	const uint64_t n_ports = model->dataplane.n_ports;
 	const uint64_t n_wanted = BASE_FILES + CTL_RPC_CLIENTS_MAX + OTHER_CLIENTS_MAX +
@@ -34,11 +35,10 @@ ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers, FILE *me
 		limit = raised;
 	if (limit.rlim_cur >= n_wanted)
 		return 0;
-	(void)fprintf(messages,
-		"shuntd: %sthe limit of open files is %" PRIu64 ", and %" PRIu64
-		" %s; raise it with 'ulimit -n', or LimitNOFILE= of the service\n",
-		limit.rlim_cur < BASE_FILES ? "" : "warning: ", (uint64_t)limit.rlim_cur,
-		limit.rlim_cur < BASE_FILES ? BASE_FILES : n_wanted,
+	ctl_log(limit.rlim_cur < BASE_FILES ? CTL_LOG_ERROR : CTL_LOG_WARNING,
+		"the limit of open files is %" PRIu64 ", and %" PRIu64
+		" %s; raise it with 'ulimit -n', or LimitNOFILE= of the service",
+		(uint64_t)limit.rlim_cur, limit.rlim_cur < BASE_FILES ? BASE_FILES : n_wanted,
 		limit.rlim_cur < BASE_FILES ? "are needed at least"
 					    : "may be needed with all clients");
 	return limit.rlim_cur < BASE_FILES ? -EMFILE : 0;

@@ -7,8 +7,6 @@
  * How many files a process may have open, and how many shuntd needs.
  */
 
-#include <stdio.h>
-
 #include "cfg_model.h"
 #include "lb_compiler.h"
 
@@ -16,14 +14,12 @@
  * Raise the limit, as far as this process may, to what the daemon needs with all its clients.
  *
  * What is needed is estimated: a little more for each port and each of its queues than any
- * driver has been seen to open.
+ * driver has been seen to open. The log is told where the limit stays below it: then something
+ * may fail that does not tell why.
  *
  * @param n_workers  Of the model, or as many as 'auto' is.
- * @param messages   Told where the limit stays below what may be needed: then something may
- *                   fail that does not tell why.
  * @retval -EMFILE   The daemon cannot even start.
  */
-int ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers,
-	FILE *messages) lb_must_check;
+int ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers) lb_must_check;
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,8 @@
 /* A change in the making: a copy of what is wanted, and what is wrong with it. */
 struct edit {
 	struct ctl_daemon *daemon;
+	const char *method;
+	const json_t *params;
 	struct ctl_call *call;
 	struct cfg_model next;
 	struct ctl_messages messages;
@@ -22,9 +25,12 @@ struct edit {
 
 /* False: the call is answered. */
 static bool
-begin_edit(struct edit *edit, void *context, struct ctl_call *call)
+begin_edit(struct edit *edit, void *context, const char *method, const json_t *params,
+	struct ctl_call *call)
 {
 	edit->daemon = context;
+	edit->method = method;
+	edit->params = params;
 	edit->call = call;
 	if (ctl_messages_open(&edit->messages, CTL_MESSAGES_CALL) == 0) {
 		if (cfg_model_copy(ctl_daemon_wanted(edit->daemon), &edit->next) == 0)
@@ -54,16 +60,38 @@ refuse_edit(struct edit *edit, enum ctl_rpc_error code)
 	drop_edit(edit);
 }
 
+/* For the log, once params are known to be right: the method, whom it is about, the weight. */
+static char *
+describe(const struct edit *edit)
+{
+	const char *service = json_string_value(json_object_get(edit->params, CTL_KEY_SERVICE));
+	const char *name = json_string_value(json_object_get(edit->params, CTL_KEY_NAME));
+	const json_t *weight = json_object_get(edit->params, CTL_KEY_WEIGHT);
+	char number[sizeof(" -9223372036854775808")] = "";
+	char *text;
+
+	if (strcmp(edit->method, CTL_METHOD_BACKEND_WEIGHT) == 0)
+		(void)snprintf(number, sizeof(number), " %" JSON_INTEGER_FORMAT,
+			json_integer_value(weight));
+	if (asprintf(&text, "%s %s%s%s%s", edit->method, service != NULL ? service : "",
+		    service != NULL ? "/" : "", name != NULL ? name : "", number) < 0)
+		return NULL;
+	return text;
+}
+
 /* Check the changed model whole, and have it put in force. */
 static void
 commit_edit(struct edit *edit)
 {
+	struct ctl_origin origin = {0};
+
 	if (!cfg_check_model(&edit->next, &edit->messages.errors)) {
 		refuse_edit(edit, CTL_RPC_REFUSED);
 		return;
 	}
 	ctl_messages_close(&edit->messages);
-	ctl_daemon_change(edit->daemon, &edit->next, edit->call);
+	origin.what = describe(edit);
+	ctl_daemon_change(edit->daemon, &edit->next, edit->call, &origin);
 }
 
 static struct cfg_backend *
@@ -111,14 +139,16 @@ must_wait(void *context, ctl_method_fn fn, const json_t *params, struct ctl_call
 }
 
 static void
-set_state(void *context, const json_t *params, struct ctl_call *call, enum cfg_state state)
+set_state(void *context, const char *method, const json_t *params, struct ctl_call *call,
+	enum cfg_state state)
 {
 	static const char *const keys[] = {CTL_KEY_SERVICE, CTL_KEY_NAME, NULL};
 	struct cfg_service *service;
 	struct cfg_backend *backend;
 	struct edit edit;
 
-	if (!ctl_params_check(params, keys, call) || !begin_edit(&edit, context, call))
+	if (!ctl_params_check(params, keys, call) ||
+		!begin_edit(&edit, context, method, params, call))
 		return;
 	backend = find_named(&edit, params, &service);
 	if (backend == NULL) {
@@ -133,21 +163,21 @@ void
 ctl_method_backend_up(void *context, const json_t *params, struct ctl_call *call)
 {
 	if (!must_wait(context, ctl_method_backend_up, params, call))
-		set_state(context, params, call, CFG_UP);
+		set_state(context, CTL_METHOD_BACKEND_UP, params, call, CFG_UP);
 }
 
 void
 ctl_method_backend_drain(void *context, const json_t *params, struct ctl_call *call)
 {
 	if (!must_wait(context, ctl_method_backend_drain, params, call))
-		set_state(context, params, call, CFG_DRAIN);
+		set_state(context, CTL_METHOD_BACKEND_DRAIN, params, call, CFG_DRAIN);
 }
 
 void
 ctl_method_backend_down(void *context, const json_t *params, struct ctl_call *call)
 {
 	if (!must_wait(context, ctl_method_backend_down, params, call))
-		set_state(context, params, call, CFG_DOWN);
+		set_state(context, CTL_METHOD_BACKEND_DOWN, params, call, CFG_DOWN);
 }
 
 void
@@ -160,7 +190,8 @@ ctl_method_backend_remove(void *context, const json_t *params, struct ctl_call *
 
 	if (must_wait(context, ctl_method_backend_remove, params, call))
 		return;
-	if (!ctl_params_check(params, keys, call) || !begin_edit(&edit, context, call))
+	if (!ctl_params_check(params, keys, call) ||
+		!begin_edit(&edit, context, CTL_METHOD_BACKEND_REMOVE, params, call))
 		return;
 	backend = find_named(&edit, params, &service);
 	if (backend == NULL) {
@@ -190,7 +221,7 @@ ctl_method_backend_weight(void *context, const json_t *params, struct ctl_call *
 			"weight: expected a whole number from 0 to %u", LB_WEIGHT_MAX);
 		return;
 	}
-	if (!begin_edit(&edit, context, call))
+	if (!begin_edit(&edit, context, CTL_METHOD_BACKEND_WEIGHT, params, call))
 		return;
 	backend = find_named(&edit, params, &service);
 	if (backend == NULL) {
@@ -260,7 +291,7 @@ ctl_method_backend_add(void *context, const json_t *params, struct ctl_call *cal
 	if (must_wait(context, ctl_method_backend_add, params, call))
 		return;
 	name = ctl_params_text(params, CTL_KEY_SERVICE, call);
-	if (name == NULL || !begin_edit(&edit, context, call))
+	if (name == NULL || !begin_edit(&edit, context, CTL_METHOD_BACKEND_ADD, params, call))
 		return;
 	service = ctl_method_find_service(&edit.next, name, call);
 	if (service == NULL)
@@ -358,7 +389,7 @@ ctl_method_service_add(void *context, const json_t *params, struct ctl_call *cal
 			"parameters are an object with the keys that a service has in a file");
 		return;
 	}
-	if (!begin_edit(&edit, context, call))
+	if (!begin_edit(&edit, context, CTL_METHOD_SERVICE_ADD, params, call))
 		return;
 	if (!decode_service(params, &edit.messages.errors, &one)) {
 		refuse_edit(&edit, CTL_RPC_INVALID_PARAMS);
@@ -403,7 +434,8 @@ ctl_method_service_remove(void *context, const json_t *params, struct ctl_call *
 	if (!ctl_params_check(params, keys, call))
 		return;
 	name = ctl_params_text(params, CTL_KEY_NAME, call);
-	if (name == NULL || !begin_edit(&edit, context, call))
+	if (name == NULL ||
+		!begin_edit(&edit, context, CTL_METHOD_SERVICE_REMOVE, params, call))
 		return;
 	service = ctl_method_find_service(&edit.next, name, call);
 	if (service == NULL) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cfg_print.h"
 #include "ctl_daemon.h"
+#include "ctl_log.h"
 #include "ctl_methods_each.h"
 #include "ctl_params.h"
 #include "ctl_plan.h"
@@ -92,6 +94,7 @@ finish_plan(struct ctl_task *task, bool is_done)
 	struct plan_task *plan = (struct plan_task *)task;
 
 	if (is_done && !plan->is_read) {
+		ctl_log_refused("plan", plan->path, ctl_messages_text(&plan->messages));
 		ctl_messages_answer(&plan->messages, CTL_RPC_INVALID_PARAMS, plan->call);
 	} else {
 		if (is_done)
@@ -174,29 +177,52 @@ ctl_method_config_show(void *context, const json_t *params, struct ctl_call *cal
 	ctl_call_result(call, result);
 }
 
-void
-ctl_method_config_save(void *context, const json_t *params, struct ctl_call *call)
+static void
+refuse_save(const char *path, int error, struct ctl_call *call)
 {
-	static const char *const keys[] = {NULL};
-	const struct ctl_daemon *daemon = context;
-	/* What is in force, not what is wanted: that may turn out to be impossible, and the
-	 * file is what the next start goes by. */
+	const char *why = strerror(-error);
+
+	if (error == -ESTALE)
+		why = "it was changed since shuntd read it; 'shuntctl reload' puts in force "
+		      "what it says now, and other changes are then to be made again; or "
+		      "remove it, and save";
+	ctl_log(CTL_LOG_ERROR, "%s: cannot be saved: %s", path, why);
+	ctl_call_error(call, CTL_RPC_REFUSED, "%s: cannot be saved: %s; the file is as it was",
+		path, why);
+}
+
+/* What is in force, not what is wanted: that may turn out to be impossible, and the file is
+ * what the next start goes by. */
+static void
+save(void *context, const json_t *params, struct ctl_call *call)
+{
+	struct ctl_daemon *daemon = context;
 	const struct ctl_view *view = ctl_daemon_view(daemon);
 	const char *path = ctl_daemon_config_path(daemon);
-	int ret;
+	const int ret = ctl_save(&view->model, path, ctl_daemon_mark(daemon));
 
-	/* Not while a reload may be reading the very file. */
-	if (!ctl_params_check(params, keys, call) ||
-		ctl_reload_defer(ctl_daemon_reload(daemon), ctl_method_config_save, params,
-			call))
-		return;
-	ret = ctl_save(&view->model, path);
+	(void)params;
 	if (ret != 0)
-		ctl_call_error(call, CTL_RPC_REFUSED,
-			"%s: cannot be saved: %s; the file is as it was", path, strerror(-ret));
+		refuse_save(path, ret, call);
 	else
 		ctl_call_result(call,
 			json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
 				CTL_KEY_GENERATION, ctl_params_number(view->generation),
 				CTL_KEY_PATH, ctl_params_any_text(path)));
+}
+
+void
+ctl_method_config_save(void *context, const json_t *params, struct ctl_call *call)
+{
+	static const char *const keys[] = {NULL};
+	struct ctl_daemon *daemon = context;
+
+	/* Not while a reload may be reading the very file, and not the state before a change
+	 * that was asked for first. */
+	if (!ctl_params_check(params, keys, call) ||
+		ctl_reload_defer(ctl_daemon_reload(daemon), ctl_method_config_save, params,
+			call) ||
+		ctl_daemon_defer(daemon, save, call))
+		return;
+	save(daemon, NULL, call);
 }

@@ -192,9 +192,16 @@ add_total(json_t *object, const struct dp_backend_counts *total)
 static json_t *
 make_table(const struct cfg_service *service)
 {
-	return json_pack("{s:s, s:I}", CTL_KEY_ALGORITHM,
+	char overload[CFG_PERCENT_TEXT_BYTES];
+	json_t *object = json_pack("{s:s, s:I}", CTL_KEY_ALGORITHM,
 		cfg_algorithm_words[service->algorithm], CTL_KEY_SIZE,
 		(json_int_t)service->n_slots);
+	int failed = 0;
+
+	if (service->algorithm == CFG_STABLE)
+		failed |= add(object, CTL_KEY_OVERLOAD,
+			json_string(cfg_format_percent(service->overload, overload)));
+	return finish(object, failed);
 }
 
 /* The backends' figures alone. */

@@ -108,6 +108,30 @@ put_missed(const struct ctl_daemon *daemon, FILE *to)
 	}
 }
 
+/* Nothing where no port has a twin, as with kernel: none. */
+static void
+put_twins(const struct ctl_daemon *daemon, FILE *to)
+{
+	const struct cfg_dataplane *plane = &ctl_daemon_view(daemon)->model.dataplane;
+	bool has_begun = false;
+
+	for (size_t i = 0; i < plane->n_ports; i++) {
+		struct ctl_port_state state;
+
+		ctl_ports_read(ctl_daemon_ports(daemon), i, &state);
+		if (!state.has_twin)
+			continue;
+		if (!has_begun)
+			begin(to, "twin_up", gauge,
+				"Whether the link of a port's twin is up: 0 where it is down, "
+				"without a carrier or gone.");
+		has_begun = true;
+		(void)fputs("shunt_twin_up{", to);
+		put_label(to, "port", plane->ports[i].name);
+		(void)fprintf(to, "} %d\n", state.twin == CTL_PORT_UP);
+	}
+}
+
 static void
 put_ports(const struct ctl_daemon *daemon, FILE *to)
 {
@@ -123,6 +147,7 @@ put_ports(const struct ctl_daemon *daemon, FILE *to)
 		put_label(to, "port", plane->ports[i].name);
 		(void)fprintf(to, "} %d\n", state.link == CTL_PORT_UP);
 	}
+	put_twins(daemon, to);
 	put_missed(daemon, to);
 }
 

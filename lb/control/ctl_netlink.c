@@ -529,7 +529,7 @@ static bool
 is_same_hop(const struct ctl_hop *a, const struct ctl_hop *b)
 {
 	return a->if_index == b->if_index && a->is_resolved == b->is_resolved &&
-	       memcmp(&a->mac, &b->mac, sizeof(a->mac)) == 0;
+	       a->is_gateway == b->is_gateway && memcmp(&a->mac, &b->mac, sizeof(a->mac)) == 0;
 }
 
 /* @return whether anything is other than it was shown. */
@@ -545,6 +545,7 @@ show_hop(const struct ctl_netlink *netlink, struct dst *dst)
 		const struct neigh *neigh = &netlink->neighs[dst->neigh_index];
 
 		dst->hop.if_index = dst->next.if_index;
+		dst->hop.is_gateway = !lb_addr_equal(&dst->next.addr, &dst->addr);
 		dst->hop.is_resolved = neigh->has_mac && (neigh->state & usable_states) != 0;
 		if (dst->hop.is_resolved)
 			dst->hop.mac = neigh->mac;

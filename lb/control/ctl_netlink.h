@@ -25,6 +25,7 @@ struct ctl_netlink; /* opaque */
 struct ctl_hop {
 	int if_index;     /**< of the kernel's interface that leads there */
 	bool is_resolved; /**< mac is known */
+	bool is_gateway;  /**< it is a router, not the destination itself */
 	struct lb_mac
 		mac; /**< of the gateway, or of the destination itself on its own network */
 };

@@ -194,6 +194,12 @@ ctl_messages_close(struct ctl_messages *messages)
 	messages->text = NULL;
 }
 
+const char *
+ctl_messages_text(struct ctl_messages *messages)
+{
+	return fflush(messages->errors.to) == 0 && messages->text != NULL ? messages->text : "";
+}
+
 /*
  * Of each line that begins with the name of a call, the rest behind "-:LINE:COLUMN: ": it
  * would be a place in a text that nobody has seen.

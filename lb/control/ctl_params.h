@@ -58,6 +58,9 @@ struct ctl_messages {
 /** @param file  The name in messages. @retval -ENOMEM  No memory. */
 int ctl_messages_open(struct ctl_messages *messages, const char *file) lb_must_check;
 
+/** What was collected so far, lines; "" where there was no memory. Good until the next. */
+const char *ctl_messages_text(struct ctl_messages *messages);
+
 /** Answer a call with all that was collected, and close. */
 void ctl_messages_answer(struct ctl_messages *messages, enum ctl_rpc_error code,
 	struct ctl_call *call);

@@ -16,7 +16,7 @@
  *
  * @param now_view  Of now, in force.
  * @param[out] out  Untouched on error.
- * @return 0, or what lb_picker_build() returns; nobody to pick is no error.
+ * @return 0, or what dp_table_create() returns.
  */
 int ctl_picking_count_moved(const struct cfg_service *now,
 	const struct ctl_view_service *now_view, const struct cfg_service *next,

@@ -43,6 +43,16 @@ make_duration(uint64_t ns)
 }
 
 static json_t *
+make_overload(const struct cfg_service *service)
+{
+	char text[CFG_PERCENT_TEXT_BYTES];
+
+	if (service->algorithm != CFG_STABLE)
+		return json_null();
+	return json_string(cfg_format_percent(service->overload, text));
+}
+
+static json_t *
 make_text_or_null(const char *text)
 {
 	return text == NULL ? json_null() : ctl_params_any_text(text);
@@ -290,6 +300,8 @@ make_service_changes(const struct cfg_service *now, const struct cfg_service *ne
 		json_string(cfg_algorithm_words[next->algorithm]));
 	failed |= add_change(list, CTL_KEY_TABLE "." CTL_KEY_SIZE, json_integer(now->n_slots),
 		json_integer(next->n_slots));
+	failed |= add_change(list, CTL_KEY_TABLE "." CTL_KEY_OVERLOAD, make_overload(now),
+		make_overload(next));
 	failed |= add_change(list, CTL_KEY_AFFINITY,
 		json_string(cfg_affinity_words[now->affinity]),
 		json_string(cfg_affinity_words[next->affinity]));

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "ctl_log.h"
+
 static_assert(LB_PORTS_MAX <= DP_PORTS_MAX && LB_WORKERS_MAX <= DP_WORKERS_MAX,
 	"what a configuration may have, a plane takes");
 
@@ -24,6 +26,8 @@ static void
 say(const struct ctl_ports *ports, size_t port, const struct ctl_port_side *side)
 {
 	const char *kind = side == &ports->ports[port].twin ? "twin" : "interface";
+	const enum ctl_log_level level =
+		side->link == CTL_PORT_UP ? CTL_LOG_NOTICE : CTL_LOG_WARNING;
 	const char *what = "is up again";
 
 	if (side->link == CTL_PORT_GONE)
@@ -32,8 +36,8 @@ say(const struct ctl_ports *ports, size_t port, const struct ctl_port_side *side
 				     : "is gone; when there is one again, restart shuntd";
 	else if (side->link == CTL_PORT_DOWN)
 		what = "is down";
-	(void)fprintf(stderr, "shuntd: port '%s': its %s %s %s\n",
-		ports->model->dataplane.ports[port].name, kind, side->name, what);
+	ctl_log(level, "port '%s': its %s %s %s", ports->model->dataplane.ports[port].name,
+		kind, side->name, what);
 }
 
 static void
@@ -63,7 +67,7 @@ give_addresses(const struct ctl_ports *ports, size_t port)
 static void
 say_why_not_set_up(const struct ctl_ports *ports, size_t port, int error)
 {
-	(void)fprintf(stderr, "shuntd: port '%s': its twin '%s' cannot be set up: %s\n",
+	ctl_log(CTL_LOG_ERROR, "port '%s': its twin '%s' cannot be set up: %s",
 		ports->model->dataplane.ports[port].name, ports->ports[port].twin.name,
 		strerror(-error));
 }

@@ -49,6 +49,7 @@
 #define CTL_KEY_TABLE            "table"
 #define CTL_KEY_ALGORITHM        "algorithm"
 #define CTL_KEY_SIZE             "size"
+#define CTL_KEY_OVERLOAD         "overload" /**< of stable alone: "2%" */
 #define CTL_KEY_AFFINITY         "affinity"
 #define CTL_KEY_FORWARD          "forward"
 #define CTL_KEY_TUNNEL_PORT      "tunnel_port"

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl_log.h"
+
 void
 ctl_reach_init(struct ctl_reach *reach, struct ctl_netlink *netlink)
 {
@@ -133,6 +135,7 @@ find_path(const struct ctl_reach *reach, const struct lb_addr *dst, struct ctl_p
 				continue;
 			out->port = (uint16_t)i;
 			out->is_resolved = hop.is_resolved;
+			out->is_gateway = hop.is_gateway;
 			out->mac = hop.mac;
 			return true;
 		}
@@ -157,6 +160,71 @@ find_paths(struct ctl_reach *reach)
 	return 0;
 }
 
+static int
+compare_path(const void *key, const void *path)
+{
+	return memcmp(key, ((const struct ctl_path *)path)->dst.bytes, LB_ADDR_BYTES);
+}
+
+/* Whether forward: l2 would have a router get the frames for a backend. */
+static bool
+is_behind_router(const struct ctl_reach *reach, const struct cfg_dataplane *plane,
+	const struct cfg_backend *backend)
+{
+	const struct ctl_path *path;
+
+	if (backend->has_mac)
+		return false;
+	path = bsearch(backend->address.bytes, reach->paths, reach->n_paths, sizeof(*path),
+		compare_path);
+	return path != NULL && path->is_gateway && !plane->ports[path->port].has_next_hop;
+}
+
+/* Adds to n those of a service. Returns the first; NULL: there is none. */
+static const struct cfg_backend *
+count_behind_router(const struct ctl_reach *reach, const struct cfg_dataplane *plane,
+	const struct cfg_service *service, size_t *n)
+{
+	const struct cfg_backend *first = NULL;
+
+	if (service->forward != CFG_FORWARD_L2)
+		return NULL;
+	for (size_t i = 0; i < service->n_backends; i++) {
+		if (!is_behind_router(reach, plane, &service->backends[i]))
+			continue;
+		if (first == NULL)
+			first = &service->backends[i];
+		(*n)++;
+	}
+	return first;
+}
+
+/* Once for as long as they are as many: the model and the paths change often. */
+static void
+say_what_l2_does_not_reach(struct ctl_reach *reach, const struct cfg_model *model)
+{
+	const struct cfg_service *service = NULL;
+	const struct cfg_backend *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < model->n_services; i++) {
+		const struct cfg_backend *found =
+			count_behind_router(reach, &model->dataplane, &model->services[i], &n);
+
+		if (first == NULL && found != NULL) {
+			service = &model->services[i];
+			first = found;
+		}
+	}
+	if (first != NULL && n != reach->n_behind)
+		ctl_log(CTL_LOG_WARNING,
+			"backend '%s/%s' is behind a router, where forward: l2 does "
+			"not reach (%zu such in all): its packets are dropped, no_next_hop; "
+			"give it a mac:, or its service another forward:",
+			service->name, first->name, n);
+	reach->n_behind = n;
+}
+
 int
 ctl_reach_find(struct ctl_reach *reach, const struct cfg_model *model, struct ctl_path **paths,
 	size_t *n)
@@ -175,6 +243,7 @@ ctl_reach_find(struct ctl_reach *reach, const struct cfg_model *model, struct ct
 	if (copy == NULL)
 		return -ENOMEM;
 	memcpy(copy, reach->paths, reach->n_paths * sizeof(*copy));
+	say_what_l2_does_not_reach(reach, model);
 	*paths = copy;
 	*n = reach->n_paths;
 	return 0;

@@ -27,6 +27,7 @@ struct ctl_reach {
 	bool has_paths; /**< they are as the kernel's hops are now */
 	bool has_fixed; /**< there is a port with a fixed next hop: the first is fixed */
 	uint16_t fixed;
+	size_t n_behind; /**< backends of l2 behind a router, as the log was told */
 };
 
 /** Without ports. netlink: open, and not owned. */
@@ -38,7 +39,8 @@ void ctl_reach_fini(struct ctl_reach *reach);
 void ctl_reach_forget(struct ctl_reach *reach);
 
 /**
- * Find the paths to all backends, and have their hops watched.
+ * Find the paths to all backends, and have their hops watched. The log is told of backends
+ * that are behind a router and of forward: l2, which does not reach them.
  *
  * @param[out] paths  Ascending by dst; malloc'd, the caller's. Untouched on error.
  * @param[out] n      How many: those that lead anywhere.

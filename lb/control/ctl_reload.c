@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctl_daemon.h"
+#include "ctl_log.h"
 
 #define STOPS "shuntd stops"
 
@@ -42,7 +43,9 @@ struct reading {
 	struct cfg_reader *reader; /* the thread's */
 	const atomic_bool *stop;
 	char *path;
+	const char *own_path; /* of the daemon's configuration */
 	struct ctl_messages messages;
+	struct ctl_save_mark mark; /* where the file is that */
 	bool is_read;
 	struct cfg_model next; /* where it is read */
 };
@@ -256,7 +259,11 @@ static void
 run_reading(struct ctl_task *task)
 {
 	struct reading *reading = (struct reading *)task;
+	const struct ctl_save_mark own = ctl_save_look(reading->own_path);
+	const struct ctl_save_mark mark = ctl_save_look(reading->path);
 
+	if (ctl_save_is_same_file(&mark, &own))
+		reading->mark = own;
 	reading->is_read = ctl_reload_scan(reading->reader, reading->path, reading->stop,
 		&reading->messages, &reading->next);
 }
@@ -271,24 +278,38 @@ free_reading(struct reading *reading)
 	free(reading);
 }
 
+static struct ctl_origin
+origin_of(const struct reading *reading)
+{
+	struct ctl_origin origin = {.mark = reading->mark};
+
+	if (asprintf(&origin.what, "reload of %s", reading->path) < 0)
+		origin.what = NULL;
+	return origin;
+}
+
 static void
 finish_call(struct reading *reading)
 {
 	struct ctl_daemon *daemon = reading->reload->daemon;
+	struct ctl_origin origin;
 	char *obstacle;
 
 	if (!reading->is_read) {
+		ctl_log_refused("reload", reading->path, ctl_messages_text(&reading->messages));
 		ctl_messages_answer(&reading->messages, CTL_RPC_INVALID_PARAMS, reading->call);
 		return;
 	}
 	obstacle = ctl_reload_find_obstacle(ctl_daemon_wanted(daemon), &reading->next);
 	if (obstacle != NULL) {
+		ctl_log_refused("reload", reading->path, obstacle);
 		ctl_call_error(reading->call, CTL_RPC_REFUSED, "%s", obstacle);
 		free(obstacle);
 		return;
 	}
 	reading->is_read = false;
-	ctl_daemon_change(daemon, &reading->next, reading->call);
+	origin = origin_of(reading);
+	ctl_daemon_change(daemon, &reading->next, reading->call, &origin);
 }
 
 static void
@@ -296,19 +317,27 @@ finish_hangup(struct reading *reading)
 {
 	struct ctl_reload *reload = reading->reload;
 	struct ctl_daemon *daemon = reload->daemon;
-	struct cfg_model *next = NULL;
+	struct ctl_origin origin;
+	char *obstacle = NULL;
 
-	if (fflush(reading->messages.errors.to) == 0)
-		(void)fputs(reading->messages.text, stderr);
-	if (!reading->is_read)
-		(void)fprintf(stderr, "shuntd: %s is not loaded; what runs goes on\n",
-			reading->path);
-	else if (ctl_daemon_can_change(ctl_daemon_wanted(daemon), &reading->next, stderr))
-		next = &reading->next;
-	if (next != NULL)
-		reading->is_read = false;
 	reload->n_hangups--;
-	ctl_daemon_end_hangup(daemon, next);
+	/* Nobody is answered: the log has all that there is to say. */
+	ctl_log_lines(reading->is_read ? CTL_LOG_WARNING : CTL_LOG_ERROR,
+		ctl_messages_text(&reading->messages));
+	if (!reading->is_read)
+		ctl_log(CTL_LOG_ERROR, "%s is not loaded; what runs goes on", reading->path);
+	else
+		obstacle = ctl_reload_find_obstacle(ctl_daemon_wanted(daemon), &reading->next);
+	if (obstacle != NULL)
+		ctl_log_refused("reload", reading->path, obstacle);
+	if (!reading->is_read || obstacle != NULL) {
+		free(obstacle);
+		ctl_daemon_end_hangup(daemon, NULL, NULL);
+		return;
+	}
+	reading->is_read = false;
+	origin = origin_of(reading);
+	ctl_daemon_end_hangup(daemon, &reading->next, &origin);
 }
 
 static void
@@ -338,9 +367,9 @@ refuse_reading(struct ctl_reload *reload, struct ctl_call *call)
 		ctl_params_no_memory(call);
 		return;
 	}
-	(void)fprintf(stderr, "shuntd: there is not enough memory to reload\n");
+	ctl_log(CTL_LOG_ERROR, "there is not enough memory to reload");
 	reload->n_hangups--;
-	ctl_daemon_end_hangup(reload->daemon, NULL);
+	ctl_daemon_end_hangup(reload->daemon, NULL, NULL);
 }
 
 static void
@@ -356,7 +385,8 @@ start_reading(struct ctl_reload *reload, const char *path, struct ctl_call *call
 				.stop = ctl_aside_stop(ctl_daemon_aside(reload->daemon)),
 				.reload = reload,
 				.call = call,
-				.path = copy};
+				.path = copy,
+				.own_path = ctl_daemon_config_path(reload->daemon)};
 	if (reading == NULL || copy == NULL ||
 		ctl_messages_open(&reading->messages, copy) != 0) {
 		free(reading);

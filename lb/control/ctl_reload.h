@@ -44,7 +44,7 @@ bool ctl_reload_defer(struct ctl_reload *reload, ctl_method_fn fn, const json_t 
 void ctl_reload_file(struct ctl_reload *reload, const char *path, struct ctl_call *call);
 
 /**
- * Reload the daemon's own file, as SIGHUP asks for: what there is to say goes to stderr, and
+ * Reload the daemon's own file, as SIGHUP asks for: what there is to say goes to the log, and
  * ctl_daemon_end_hangup() is told the outcome. One that waits is enough for many signals.
  */
 void ctl_reload_hang_up(struct ctl_reload *reload);

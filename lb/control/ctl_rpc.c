@@ -16,6 +16,7 @@
 
 #include "cfg_nearest.h"
 #include "ctl_bytes.h"
+#include "ctl_log.h"
 #include "ctl_rpc_parse.h"
 #include "ctl_rpc_socket.h"
 
@@ -694,10 +695,9 @@ tell_evicted(struct ctl_rpc *rpc, uint64_t quiet_ms, uint64_t now_ms)
 	if (rpc->told_ms != 0 && now_ms - rpc->told_ms < LOG_PAUSE_MS)
 		return;
 	rpc->told_ms = now_ms;
-	(void)fprintf(stderr,
-		"shuntd: %s: %u clients are connected, and one that did nothing for %" PRIu64
-		" s was closed for a new one; %" PRIu64
-		" so far, which is told once a minute\n",
+	ctl_log(CTL_LOG_WARNING,
+		"%s: %u clients are connected, and one that did nothing for %" PRIu64
+		" s was closed for a new one; %" PRIu64 " so far, which is told once a minute",
 		rpc->socket.address.sun_path, CTL_RPC_CLIENTS_MAX, quiet_ms / 1000,
 		rpc->stats.evicted);
 }

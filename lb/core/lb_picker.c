@@ -13,8 +13,10 @@
 #include "lb_limits.h"
 #include "lb_maglev.h"
 #include "lb_mul.h"
+#include "lb_overlay.h"
 #include "lb_prime.h"
 #include "lb_ring.h"
+#include "lb_stable.h"
 
 struct lb_picker {
 	alignas(LB_CACHE_LINE) uint32_t n_slots;
@@ -34,8 +36,7 @@ struct candidate {
 struct build {
 	const struct candidate *candidates; /* in canonical order, all of a weight above 0 */
 	size_t n;
-	uint64_t hash_seed;
-	uint32_t n_slots;
+	const struct lb_picker_conf *conf;
 	uint16_t *slots;
 };
 
@@ -43,6 +44,7 @@ static const char *const algorithm_names[] = {
 	[LB_MAGLEV] = "maglev",
 	[LB_RING] = "ring",
 	[LB_RENDEZVOUS] = "rendezvous",
+	[LB_STABLE] = "stable",
 };
 
 static_assert(LB_N_ELEMENTS(algorithm_names) == LB_N_ALGORITHMS, "a name for each");
@@ -61,7 +63,7 @@ lb_picker_check_slots(enum lb_algorithm algorithm, uint32_t n_slots)
 		return -EINVAL;
 	if (n_slots < LB_SLOTS_MIN || n_slots > LB_SLOTS_MAX)
 		return -EINVAL;
-	if (algorithm == LB_MAGLEV && !lb_is_prime(n_slots))
+	if ((algorithm == LB_MAGLEV || algorithm == LB_STABLE) && !lb_is_prime(n_slots))
 		return -EINVAL;
 	return 0;
 }
@@ -152,7 +154,7 @@ hash_candidate(const struct build *build, size_t i, unsigned int k)
 {
 	const struct lb_picker_backend *backend = build->candidates[i].backend;
 
-	return lb_hash_name(backend->name, backend->name_bytes, build->hash_seed, k);
+	return lb_hash_name(backend->name, backend->name_bytes, build->conf->hash_seed, k);
 }
 
 static int
@@ -166,11 +168,11 @@ fill_maglev(const struct build *build)
 
 	for (size_t i = 0; i < build->n; i++) {
 		backends[i] = lb_maglev_backend(hash_candidate(build, i, 1),
-			hash_candidate(build, i, 2), build->n_slots);
+			hash_candidate(build, i, 2), build->conf->n_slots);
 		backends[i].weight = build->candidates[i].backend->weight;
 		backends[i].index = build->candidates[i].index;
 	}
-	ret = lb_maglev_fill(backends, build->n, build->n_slots, build->slots);
+	ret = lb_maglev_fill(backends, build->n, build->conf->n_slots, build->slots);
 	free(backends);
 	return ret;
 }
@@ -197,7 +199,7 @@ fill_ring(const struct build *build)
 	if (ret != 0)
 		return ret;
 
-	lb_ring_fill(ring, build->n_slots, build->slots);
+	lb_ring_fill(ring, build->conf->n_slots, build->slots);
 	lb_ring_destroy(ring);
 	return 0;
 }
@@ -218,41 +220,72 @@ fill_rendezvous(const struct build *build)
 			.index = build->candidates[i].index,
 		};
 	}
-	ret = lb_hrw_fill(backends, build->n, build->n_slots, build->slots);
+	ret = lb_hrw_fill(backends, build->n, build->conf->n_slots, build->slots);
 	free(backends);
 	return ret;
 }
 
 static int
-run_algorithm(enum lb_algorithm algorithm, const struct build *build)
+fill_stable(const struct build *build)
+{
+	struct lb_stable_backend *backends = malloc(build->n * sizeof(*backends));
+	int ret;
+
+	if (backends == NULL)
+		return -ENOMEM;
+
+	for (size_t i = 0; i < build->n; i++) {
+		backends[i] = lb_stable_backend(hash_candidate(build, i, 1),
+			hash_candidate(build, i, 2), hash_candidate(build, i, 3),
+			build->conf->n_slots);
+		backends[i].weight = build->candidates[i].backend->weight;
+		backends[i].index = build->candidates[i].index;
+	}
+	ret = lb_stable_fill(backends, build->n, build->conf->n_slots, build->conf->slack,
+		build->slots);
+	free(backends);
+	return ret;
+}
+
+static int
+run_algorithm(const struct build *build)
 {
 	if (build->n == 0)
 		return -ENOENT;
-	if (build->n > build->n_slots)
+	if (build->n > build->conf->n_slots)
 		return -E2BIG;
 
-	switch (algorithm) {
+	switch (build->conf->algorithm) {
 	case LB_MAGLEV:
 		return fill_maglev(build);
 	case LB_RING:
 		return fill_ring(build);
 	case LB_RENDEZVOUS:
 		return fill_rendezvous(build);
+	case LB_STABLE:
+		return fill_stable(build);
 	case LB_N_ALGORITHMS:
 		break;
 	}
 	return -EINVAL;
 }
 
-/* Seven parameters, each as independent as the other. */
-int /* NOLINTNEXTLINE(readability-function-size) */
-lb_picker_build(void *mem, enum lb_algorithm algorithm, uint32_t n_slots, uint64_t hash_seed,
+static int
+check_conf(const struct lb_picker_conf *conf)
+{
+	if (conf->algorithm == LB_STABLE && conf->slack > LB_STABLE_SLACK_MAX)
+		return -EINVAL;
+	return lb_picker_check_slots(conf->algorithm, conf->n_slots);
+}
+
+int
+lb_picker_build(void *mem, const struct lb_picker_conf *conf,
 	const struct lb_picker_backend *backends, size_t n, const struct lb_picker **out)
 {
 	struct lb_picker *picker = mem;
 	struct candidate *candidates;
-	struct build build = {.hash_seed = hash_seed, .n_slots = n_slots};
-	int ret = lb_picker_check_slots(algorithm, n_slots);
+	struct build build = {.conf = conf};
+	int ret = check_conf(conf);
 
 	if (ret == 0)
 		ret = check_backends(backends, n);
@@ -265,14 +298,14 @@ lb_picker_build(void *mem, enum lb_algorithm algorithm, uint32_t n_slots, uint64
 	if (candidates == NULL)
 		return -ENOMEM;
 
-	ret = order_candidates(backends, n, hash_seed, candidates, &build.n);
+	ret = order_candidates(backends, n, conf->hash_seed, candidates, &build.n);
 	if (ret != 0)
 		goto free_candidates;
 
-	picker->n_slots = n_slots;
+	picker->n_slots = conf->n_slots;
 	build.candidates = candidates;
 	build.slots = picker->slots;
-	ret = run_algorithm(algorithm, &build);
+	ret = run_algorithm(&build);
 	if (ret != 0)
 		goto free_candidates;
 
@@ -281,6 +314,21 @@ lb_picker_build(void *mem, enum lb_algorithm algorithm, uint32_t n_slots, uint64
 free_candidates:
 	free(candidates);
 	return ret;
+}
+
+int
+lb_picker_overlay(void *mem, const struct lb_picker *configured, const bool *is_dead,
+	const struct lb_picker **out)
+{
+	struct lb_picker *picker = mem;
+	const int ret =
+		lb_overlay_fill(configured->slots, configured->n_slots, is_dead, picker->slots);
+
+	if (ret != 0)
+		return ret;
+	picker->n_slots = configured->n_slots;
+	*out = picker;
+	return 0;
 }
 
 uint32_t

@@ -12,19 +12,31 @@
  * what they are chosen for: a slot is a fixed point of the ring, or a fixed key of
  * rendezvous, so that a change moves no slot that it need not.
  *
- * A picker is immutable once built, and a function of the set of (name, weight), the
- * algorithm, n_slots and hash_seed alone: neither the order of the backends nor any earlier
- * picker has a part in it. All arithmetic is integer: it is the same on every machine.
+ * A picker is immutable once built, and a function of the set of (name, weight) and the conf
+ * alone: neither the order of the backends nor any earlier picker has a part in it. All
+ * arithmetic is integer: it is the same on every machine.
  *
- * build() may run on one thread per picker; lookups on any number.
+ * Who is down for a while, or takes no new flows, keeps its weight in the configured picker.
+ * An overlay of that one gives its slots to the others, and moves no other slot (lb_overlay.h).
+ *
+ * build() and overlay() may run on one thread per picker; lookups on any number.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "lb_compiler.h"
 
-enum lb_algorithm { LB_MAGLEV, LB_RING, LB_RENDEZVOUS, LB_N_ALGORITHMS };
+enum lb_algorithm { LB_MAGLEV, LB_RING, LB_RENDEZVOUS, LB_STABLE, LB_N_ALGORITHMS };
+
+/** A table, whoever is in it. */
+struct lb_picker_conf {
+	enum lb_algorithm algorithm;
+	uint32_t n_slots;   /**< one that lb_picker_check_slots() takes */
+	uint32_t slack;     /**< of stable, 0..LB_STABLE_SLACK_MAX; the others do without */
+	uint64_t hash_seed; /**< the cluster's */
+};
 
 /** One backend as an algorithm sees it. */
 struct lb_picker_backend {
@@ -35,36 +47,48 @@ struct lb_picker_backend {
 
 struct lb_picker; /* opaque */
 
-/** "maglev", "ring", "rendezvous". */
+/** "maglev", "ring", "rendezvous", "stable". */
 const char *lb_algorithm_name(enum lb_algorithm algorithm);
 
 /**
  * Whether n_slots is a size that the algorithm takes: LB_SLOTS_MIN..LB_SLOTS_MAX, and a prime
- * for Maglev.
+ * for Maglev and stable.
  */
 int lb_picker_check_slots(enum lb_algorithm algorithm, uint32_t n_slots) lb_must_check;
 
-/** Bytes for lb_picker_build(); 0 where lb_picker_check_slots() refuses. */
+/** Bytes of a picker; 0 where lb_picker_check_slots() refuses. */
 size_t lb_picker_bytes(enum lb_algorithm algorithm, uint32_t n_slots);
 
 /**
  * Fill a picker in the caller's memory.
  *
  * @param mem        lb_picker_bytes() bytes, LB_CACHE_LINE aligned.
- * @param hash_seed  The cluster's.
  * @param backends   n of them in any order; not kept. The picker's results are positions in
  *                   this array.
  * @param[out] out   The picker, inside mem; untouched on error.
  * @retval 0         Success.
- * @retval -EINVAL   Size, weight or name length out of range.
+ * @retval -EINVAL   Size, slack, weight or name length out of range.
  * @retval -E2BIG    More than LB_SERVICE_BACKENDS_MAX backends; more backends of a weight above
  *                   0 than slots; or a ring of more than 2^24 points.
  * @retval -EEXIST   Two backends have one name.
  * @retval -ENOENT   No backend has a weight above 0.
  * @retval -ENOMEM   No memory for scratch space.
  */
-int lb_picker_build(void *mem, enum lb_algorithm algorithm, uint32_t n_slots,
-	uint64_t hash_seed, const struct lb_picker_backend *backends, size_t n,
+int lb_picker_build(void *mem, const struct lb_picker_conf *conf,
+	const struct lb_picker_backend *backends, size_t n,
+	const struct lb_picker **out) lb_must_check;
+
+/**
+ * Fill a picker with a configured one's slots, those of dead backends given to the others.
+ *
+ * @param mem         As many bytes as configured has, aligned as they are; not the same.
+ * @param configured  From lb_picker_build(); not kept.
+ * @param is_dead     By position in build()'s array.
+ * @param[out] out    The picker, inside mem; untouched on error.
+ * @retval 0          Success.
+ * @retval -ENOENT    All backends with a slot are dead.
+ */
+int lb_picker_overlay(void *mem, const struct lb_picker *configured, const bool *is_dead,
 	const struct lb_picker **out) lb_must_check;
 
 uint32_t lb_picker_slots(const struct lb_picker *picker);

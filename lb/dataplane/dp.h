@@ -7,10 +7,10 @@
  * The data plane's face: tables and snapshots to forward by, workers that forward, and a
  * batch interface that drives the same workers from memory.
  *
- * Threads: everything here is for one thread at a time, with these exceptions. Snapshots and
- * tables are made and published by one thread, which may be another than the one that does the
- * rest; a snapshot is immutable once made, and a table's references may be held and released by
- * any. What reads figures, counts and ports may be called by any thread while workers run.
+ * Threads: everything here is for one thread at a time, with these exceptions. Snapshots are
+ * made and published by one thread, which may be another than the one that does the rest; a
+ * snapshot is immutable once made. Tables may be made by any, and their references held and
+ * released. What reads figures, counts and ports may be called by any thread while workers run.
  * Workers call dp_worker_burst() (in dp_worker.h) each for itself.
  */
 
@@ -74,22 +74,31 @@ struct dp_decision {
 struct dp_table; /* opaque */
 
 struct dp_table_conf {
-	enum lb_algorithm algorithm;
-	uint32_t n_slots;
-	uint64_t hash_seed;
-	const struct lb_picker_backend
-		*backends;   /**< weight 0 for those that drain or are down */
+	struct lb_picker_conf picker;
+	const struct lb_picker_backend *backends;
 	const uint32_t *ids; /**< backend ids, in the same order */
 	size_t n_backends;   /**< 0 is allowed: nobody to pick */
 };
 
 /**
- * Build a table, with one reference, the caller's.
+ * Build a configured table, with one reference, the caller's.
  *
  * @param[out] out  Untouched on error.
  * @return 0, or what lb_picker_build() returns; a set with nobody to pick is no error.
  */
 int dp_table_create(const struct dp_table_conf *conf, struct dp_table **out) lb_must_check;
+
+/**
+ * Make a configured table's overlay, see lb_picker_overlay(), with one reference, the caller's.
+ *
+ * @param configured  From dp_table_create(); the overlay takes a reference of its own.
+ * @param is_dead     Of each of the conf's backends, whether the others have its slots.
+ * @param[out] out    Untouched on error.
+ * @retval 0          Success; nobody left to pick is no error.
+ * @retval -ENOMEM    No memory.
+ */
+int dp_table_overlay(struct dp_table *configured, const bool *is_dead,
+	struct dp_table **out) lb_must_check;
 
 /** Take another reference. */
 void dp_table_hold(struct dp_table *table);

@@ -162,6 +162,7 @@ dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
 	burst->wire_bytes[burst->n] = wire_bytes;
 	burst->now_ns[burst->n] = now_ns;
 	batch->cookies[burst->n] = cookie;
+	dp_beside(m)->now_ns = now_ns;
 	dp_beside(m)->number = batch->n_added++;
 	dp_beside(m)->cookie = cookie;
 	burst->n++;

@@ -59,8 +59,12 @@ hand_on(const struct stages *s, uint16_t i)
 
 	if (s->burst->is_placed || !lb_service_covers(s->snapshot->match, &packet->dst))
 		return LB_FORWARD;
-	owner = dp_handoff_is_later(packet) ? dp_handoff_home(packet, n_workers)
-					    : dp_handoff_rss(rss, packet);
+	if (dp_handoff_is_later(packet))
+		owner = dp_handoff_home(packet, n_workers);
+	else if (rss->n_queues != 0)
+		owner = dp_handoff_rss(rss, packet);
+	else /* nobody can tell */
+		owner = s->worker->index;
 	if (owner == s->worker->index)
 		return LB_FORWARD;
 	return rte_ring_enqueue(s->worker->mail[owner].packets, s->burst->pkts[i]) == 0

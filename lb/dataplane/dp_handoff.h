@@ -15,6 +15,7 @@
  *   addresses and identification. The owner of the flow tells the home where the first went.
  */
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,8 +29,8 @@
 
 /** How a device spreads packets: Toeplitz' hash over addresses and ports, and a table. */
 struct dp_rss {
-	uint16_t n_queues; /**< entries of queue_of in use, a power of two; 0: it does not */
-	uint8_t key[DP_RSS_KEY_BYTES_MAX];
+	uint16_t n_queues; /**< entries of queue_of in use, a power of two; 0: nobody knows */
+	alignas(uint32_t) uint8_t key[DP_RSS_KEY_BYTES_MAX]; /**< DPDK reads it by words */
 	uint8_t queue_of[DP_RSS_QUEUES_MAX];
 };
 

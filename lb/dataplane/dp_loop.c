@@ -129,8 +129,12 @@ dispose_chain(struct loop *loop, struct dp_chain *chain)
 {
 	struct rte_mbuf *m;
 
-	while ((m = dp_chain_take(chain)) != NULL)
-		dispose(loop, m, &dp_beside(m)->decision);
+	while ((m = dp_chain_take(chain)) != NULL) {
+		/* Once it is sent, what lies beside it is another's. */
+		const struct dp_decision d = dp_beside(m)->decision;
+
+		dispose(loop, m, &d);
+	}
 }
 
 static void
@@ -228,7 +232,7 @@ poll_port(struct loop *loop, const struct dp_port *port)
 	n = rte_eth_rx_burst(port->nic.id, (uint16_t)worker, pkts, DP_BURST_MAX);
 	if (port->hears_others)
 		n = filter(port, pkts, n);
-	loop->burst.is_placed = port->nic.rss.n_queues == 0 || !port->nic.spreads;
+	loop->burst.is_placed = !port->nic.spreads;
 	loop->burst.rss = &port->nic.rss;
 	if (port->nic.spreads)
 		for (uint16_t i = 0; i < n; i++)

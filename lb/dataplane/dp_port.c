@@ -23,8 +23,11 @@
 #define TX_RING_SIZE 1024u
 /** Buffers that each lcore keeps at hand. */
 #define POOL_CACHE 256u
-/** net_tap has as many. */
-#define TWIN_QUEUES_MAX 16u
+/**
+ * net_tap passes on the descriptors of its queues, two of a pair, in a message with room for
+ * RTE_MP_MAX_FD_NUM, 8, and writes beyond its end where they are more.
+ */
+#define TAP_QUEUES_MAX 4u
 
 void
 dp_port_device_name(const struct dp_port_conf *conf, unsigned int index, char *out)
@@ -46,15 +49,16 @@ dp_port_device_name(const struct dp_port_conf *conf, unsigned int index, char *o
  */
 static int
 configure(struct dp_nic *nic, const struct rte_eth_dev_info *info,
-	const struct dp_port_place *place, bool is_twin)
+	const struct dp_port_place *place)
 {
 	struct rte_eth_conf conf = {.txmode.mq_mode = RTE_ETH_MQ_TX_NONE};
-	const uint16_t most = is_twin ? TWIN_QUEUES_MAX : UINT16_MAX;
+	const bool is_tap = strcmp(info->driver_name, "net_tap") == 0;
+	const uint16_t most = is_tap ? TAP_QUEUES_MAX : UINT16_MAX;
 	const uint64_t rss = dp_port_rss(info);
 
 	nic->n_rx = (uint16_t)RTE_MIN(RTE_MIN(place->n_workers, info->max_rx_queues), most);
 	nic->n_tx = (uint16_t)RTE_MIN(RTE_MIN(place->n_workers, info->max_tx_queues), most);
-	if (is_twin) /* its queues come in pairs */
+	if (is_tap) /* its queues come in pairs */
 		nic->n_rx = nic->n_tx = (uint16_t)RTE_MIN(nic->n_rx, nic->n_tx);
 	nic->spreads = place->n_workers == 1 || (nic->n_rx == place->n_workers && rss != 0);
 
@@ -97,9 +101,9 @@ create_ring(struct dp_nic *nic, unsigned int n_workers)
 /* All but its start. */
 static int
 prepare_nic(struct dp_nic *nic, struct rte_mempool *pool, const struct rte_eth_dev_info *info,
-	const struct dp_port_place *place, bool is_twin)
+	const struct dp_port_place *place)
 {
-	int ret = configure(nic, info, place, is_twin);
+	int ret = configure(nic, info, place);
 
 	if (ret == 0)
 		ret = set_up_queues(nic, pool, info);
@@ -252,7 +256,7 @@ open_twin(struct dp_port *port, const struct dp_port_conf *conf,
 		ret = rte_eth_dev_info_get(twin->id, &info);
 	if (ret == 0) {
 		twin->mtu = (uint16_t)RTE_MIN((uint32_t)conf->mtu, dp_port_mtu_max(&info));
-		ret = prepare_nic(twin, port->pool, &info, place, true);
+		ret = prepare_nic(twin, port->pool, &info, place);
 		if (ret == 0)
 			ret = rte_eth_dev_start(twin->id);
 		if (ret != 0)
@@ -387,7 +391,7 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf,
 	memcpy(port->kernel_if, port->device_if, sizeof(port->kernel_if));
 	port->is_pci = dp_port_is_pci(conf->device);
 	port->nic.mtu = conf->mtu;
-	ret = prepare_nic(&port->nic, port->pool, &info, place, false);
+	ret = prepare_nic(&port->nic, port->pool, &info, place);
 	if (ret != 0)
 		goto give_up;
 	ret = set_mtu(port, conf, messages);
@@ -431,6 +435,7 @@ dp_port_open(const struct dp_port_conf *conf, const struct dp_port_place *place,
 		if (ret != 0) {
 			dp_port_say_why_no_twin(conf, ret, messages);
 			dp_port_close(&port);
+			dp_port_free_buffers(&port);
 			return ret;
 		}
 	}
@@ -444,5 +449,10 @@ dp_port_close(struct dp_port *port)
 	if (port->has_twin)
 		close_nic(&port->twin);
 	close_nic(&port->nic);
+}
+
+void
+dp_port_free_buffers(struct dp_port *port)
+{
 	rte_mempool_free(port->pool);
 }

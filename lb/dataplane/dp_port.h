@@ -63,8 +63,11 @@ struct dp_port_place {
 int dp_port_open(const struct dp_port_conf *conf, const struct dp_port_place *place,
 	struct dp_port *out, FILE *messages) lb_must_check;
 
-/** Stop and close both. */
+/** Stop and close both. The buffers stay, as another port's queues may hold some of them. */
 void dp_port_close(struct dp_port *port);
+
+/** Free the buffers, once all ports are closed that might hold some. */
+void dp_port_free_buffers(struct dp_port *port);
 
 /** The name that a port's device has with the EAL; out has room for RTE_DEV_NAME_MAX_LEN. */
 void dp_port_device_name(const struct dp_port_conf *conf, unsigned int index, char *out);

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/ethtool.h>
 #include <linux/if_tun.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -115,6 +117,36 @@ try_tun(const char *name)
 	return ret;
 }
 
+/* Others are NICs, bridges and the like, and missed by more than us. */
+static bool
+is_tap(const char *interface)
+{
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq request = {.ifr_data = (void *)&info};
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool is_known;
+
+	if (fd < 0)
+		return false;
+	(void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%.15s", interface);
+	is_known = ioctl(fd, SIOCETHTOOL, &request) == 0;
+	(void)close(fd);
+	return is_known && strcmp(info.driver, "tun") == 0;
+}
+
+static void
+say_whose_name_it_is(const struct dp_port_conf *conf, FILE *messages)
+{
+	char own[IF_NAMESIZE];
+
+	(void)fprintf(messages,
+		"there is an interface of that name; give the port another name");
+	dp_port_find_argument(conf->device, "iface", own, sizeof(own));
+	if (strcmp(own, conf->name) != 0 && is_tap(conf->name))
+		(void)fprintf(messages, ", or 'ip link del %.15s'", conf->name);
+	(void)fprintf(messages, "\n");
+}
+
 void
 dp_port_say_why_no_twin(const struct dp_port_conf *conf, int error, FILE *messages)
 {
@@ -126,10 +158,7 @@ dp_port_say_why_no_twin(const struct dp_port_conf *conf, int error, FILE *messag
 		"port '%s': its twin, TAP device '%.15s', cannot be made: ", conf->name,
 		conf->name);
 	if (if_nametoindex(conf->name) != 0) {
-		(void)fprintf(messages,
-			"there is an interface of that name; give the port another name, or "
-			"'ip link del %.15s'\n",
-			conf->name);
+		say_whose_name_it_is(conf, messages);
 		return;
 	}
 	why = try_tun(conf->name);

@@ -155,8 +155,10 @@ dp_stop(struct dp *dp)
 			rte_ring_dequeue(dp->mail[i].packets, (void **)&m) == 0)
 			rte_pktmbuf_free(m);
 	}
+	for (size_t i = 0; i < dp->n_ports; i++)
+		dp_port_close(&dp->ports[i]);
 	while (dp->n_ports > 0)
-		dp_port_close(&dp->ports[--dp->n_ports]);
+		dp_port_free_buffers(&dp->ports[--dp->n_ports]);
 }
 
 unsigned int

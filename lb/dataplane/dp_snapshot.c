@@ -8,51 +8,97 @@
 #include "dp_memory.h"
 #include "lb_limits.h"
 
-int
-dp_table_create(const struct dp_table_conf *conf, struct dp_table **out)
+/* Memory for a picker of the table. */
+static int
+take_picker_memory(struct dp_table *table, size_t n_bytes)
 {
-	struct dp_table *table = calloc(1, sizeof(*table));
-	int ret = -ENOMEM;
-
-	if (table == NULL)
-		return -ENOMEM;
-
-	table->ids = calloc(conf->n_backends + 1, sizeof(*table->ids));
-	if (table->ids == NULL)
-		goto free_table;
-	if (conf->n_backends > 0)
-		memcpy(table->ids, conf->ids, conf->n_backends * sizeof(*table->ids));
-
-	table->picker_bytes = lb_picker_bytes(conf->algorithm, conf->n_slots);
-	if (table->picker_bytes == 0) {
-		ret = -EINVAL;
-		goto free_ids;
-	}
-	table->picker_mem = dp_memory_zalloc(table->picker_bytes);
+	table->picker_mem = dp_memory_zalloc(n_bytes);
 	if (table->picker_mem == NULL)
-		goto free_ids;
+		return -ENOMEM;
+	table->picker_bytes = n_bytes;
+	return 0;
+}
 
-	ret = lb_picker_build(table->picker_mem, conf->algorithm, conf->n_slots,
-		conf->hash_seed, conf->backends, conf->n_backends, &table->picker);
-	if (ret == -ENOENT) { /* nobody to pick: there will be nothing to look up */
+static void
+free_table(struct dp_table *table)
+{
+	dp_memory_free(table->picker_mem, table->picker_bytes);
+	free(table->ids_mem);
+	free(table);
+}
+
+/* What filling the picker said; nobody to pick is as good: there will be nothing to look up. */
+static int
+finish_table(struct dp_table *table, int ret)
+{
+	if (ret == -ENOENT) {
 		dp_memory_free(table->picker_mem, table->picker_bytes);
 		table->picker_mem = NULL;
 		ret = 0;
 	}
-	if (ret != 0)
-		goto free_picker;
-
+	if (ret != 0) {
+		free_table(table);
+		return ret;
+	}
 	atomic_init(&table->n_refs, 1);
+	return 0;
+}
+
+int
+dp_table_create(const struct dp_table_conf *conf, struct dp_table **out)
+{
+	const size_t n_bytes = lb_picker_bytes(conf->picker.algorithm, conf->picker.n_slots);
+	struct dp_table *table = calloc(1, sizeof(*table));
+	int ret;
+
+	if (table == NULL)
+		return -ENOMEM;
+
+	table->ids_mem = calloc(conf->n_backends + 1, sizeof(*table->ids_mem));
+	ret = table->ids_mem == NULL ? -ENOMEM : 0;
+	if (ret == 0 && n_bytes == 0)
+		ret = -EINVAL;
+	if (ret == 0)
+		ret = take_picker_memory(table, n_bytes);
+	if (ret != 0) {
+		free_table(table);
+		return ret;
+	}
+
+	if (conf->n_backends > 0)
+		memcpy(table->ids_mem, conf->ids, conf->n_backends * sizeof(*table->ids_mem));
+	table->ids = table->ids_mem;
+	ret = lb_picker_build(table->picker_mem, &conf->picker, conf->backends,
+		conf->n_backends, &table->picker);
+	ret = finish_table(table, ret);
+	if (ret == 0)
+		*out = table;
+	return ret;
+}
+
+int
+dp_table_overlay(struct dp_table *configured, const bool *is_dead, struct dp_table **out)
+{
+	struct dp_table *table = calloc(1, sizeof(*table));
+	int ret = -ENOENT;
+
+	if (table == NULL)
+		return -ENOMEM;
+
+	table->ids = configured->ids;
+	if (configured->picker != NULL) {
+		ret = take_picker_memory(table, configured->picker_bytes);
+		if (ret == 0)
+			ret = lb_picker_overlay(table->picker_mem, configured->picker, is_dead,
+				&table->picker);
+	}
+	ret = finish_table(table, ret);
+	if (ret != 0)
+		return ret;
+	table->configured = configured;
+	dp_table_hold(configured);
 	*out = table;
 	return 0;
-
-free_picker:
-	dp_memory_free(table->picker_mem, table->picker_bytes);
-free_ids:
-	free(table->ids);
-free_table:
-	free(table);
-	return ret;
 }
 
 void
@@ -67,12 +113,13 @@ dp_table_release(struct dp_table *table)
 {
 	/* Acquire and release: pairs with itself, so that all others are done before the last
 	 * one frees. */
-	if (table == NULL ||
-		atomic_fetch_sub_explicit(&table->n_refs, 1, memory_order_acq_rel) > 1)
-		return;
-	dp_memory_free(table->picker_mem, table->picker_bytes);
-	free(table->ids);
-	free(table);
+	while (table != NULL &&
+		atomic_fetch_sub_explicit(&table->n_refs, 1, memory_order_acq_rel) == 1) {
+		struct dp_table *configured = table->configured;
+
+		free_table(table);
+		table = configured;
+	}
 }
 
 void
@@ -255,7 +302,7 @@ dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr 
 	for (size_t i = 0; i < snapshot->n_own; i++)
 		if (lb_addr_equal(&snapshot->own[i], source))
 			return true;
-	return false;
+	return lb_service_covers(snapshot->match, source);
 }
 
 static int

@@ -15,7 +15,9 @@
 
 struct dp_table {
 	const struct lb_picker *picker; /**< NULL: nobody to pick */
-	uint32_t *ids;                  /**< picker's result -> backend id */
+	const uint32_t *ids;            /**< picker's result -> backend id */
+	struct dp_table *configured;    /**< of an overlay: held, has the ids; or NULL */
+	uint32_t *ids_mem;
 	void *picker_mem;
 	size_t picker_bytes;
 	/** Of snapshots, of who builds them and of who tells of them: threads of control's. */
@@ -108,7 +110,7 @@ const struct dp_answering_port *dp_snapshot_find_answering(const struct dp_snaps
 
 /**
  * Whether no packet may come from an address: it is no single host's (RFC 1122, section
- * 3.2.1.3; RFC 6890), or the balancer's own.
+ * 3.2.1.3; RFC 6890), or the balancer's own, a service's among them.
  */
 bool dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source);
 

@@ -77,7 +77,8 @@ make_snapshot(bool has_kernel)
 			.networks = prefixes,
 			.n_networks = 2},
 	};
-	const struct dp_table_conf table_conf = {.algorithm = LB_MAGLEV, .n_slots = 7};
+	const struct dp_table_conf table_conf = {
+		.picker = {.algorithm = LB_MAGLEV, .n_slots = 7}};
 	const struct dp_snapshot_conf conf = {
 		.services = services,
 		.n_services = LB_N_ELEMENTS(addresses),

@@ -8,6 +8,7 @@
 #include "ctl_names.h"
 #include "dp_snapshot.h"
 #include "expect.h"
+#include "xrand.h"
 
 static const char config[] =
 	"dataplane:\n"
@@ -371,9 +372,187 @@ test_an_unchanged_service_keeps_its_table(void **state)
 
 	/* The shared table outlives the snapshot that it was built for. */
 	dp_snapshot_destroy(before);
-	assert_int_equal(after->services[1].table->n_refs, 2);
+	assert_int_equal(after->services[1].table->n_refs, 3); /* apply has two */
 	dp_snapshot_destroy(after);
 	close_fixture(&f);
+}
+
+static void
+test_a_change_of_states_builds_no_table(void **state)
+{
+	struct cfg_backend *backends;
+	const struct dp_table *configured;
+	struct dp_snapshot *snapshot;
+	struct fixture f;
+
+	(void)state;
+	open_fixture(&f);
+	backends = f.model.services[1].backends;
+	snapshot = build(&f, NULL);
+	configured = snapshot->services[1].table;
+	dp_snapshot_destroy(snapshot);
+	backends[0].state = CFG_DRAIN;
+	snapshot = build(&f, NULL);
+	assert_ptr_not_equal(snapshot->services[1].table, configured);
+	assert_ptr_equal(snapshot->services[1].table->configured, configured);
+
+	/* To the table it is all the same whether it drains or is down, and what else changes.
+	 */
+	backends[0].state = CFG_DOWN;
+	backends[0].address.bytes[15] = 77;
+	f.model.services[1].echo = CFG_ECHO_DROP;
+	dp_snapshot_destroy(snapshot);
+	snapshot = build(&f, NULL);
+	assert_ptr_equal(snapshot->services[1].table->configured, configured);
+	assert_int_equal(snapshot->services[1].table->n_refs, 2);
+
+	/* All are down: nobody to pick. Then up again: the very table, and no other is left. */
+	backends[1].state = CFG_DOWN;
+	dp_snapshot_destroy(snapshot);
+	snapshot = build(&f, NULL);
+	assert_null(snapshot->services[1].picker);
+	dp_snapshot_destroy(snapshot);
+	backends[0].state = CFG_UP;
+	backends[1].state = CFG_UP;
+	snapshot = build(&f, NULL);
+	assert_ptr_equal(snapshot->services[1].table, configured);
+	assert_int_equal(configured->n_refs, 3);
+	dp_snapshot_destroy(snapshot);
+	close_fixture(&f);
+}
+
+static void
+test_an_overload_is_part_of_a_table(void **state)
+{
+	struct dp_snapshot *before;
+	struct dp_snapshot *after;
+	struct fixture f;
+	uint32_t slots[5];
+
+	(void)state;
+	open_fixture(&f);
+	f.model.services[1].algorithm = CFG_STABLE;
+	before = build(&f, NULL);
+	assert_int_equal(ctl_apply_count_slots(f.apply, slots, 5), 0);
+	assert_true(slots[3] == 125 || slots[3] == 126); /* to the slot, with none at all */
+	f.model.services[1].overload = 1000;
+	after = build(&f, NULL);
+	assert_ptr_not_equal(before->services[1].table, after->services[1].table);
+	assert_int_equal(ctl_apply_count_slots(f.apply, slots, 5), 0);
+	assert_int_equal(slots[3] + slots[4], 251);
+	assert_false(slots[3] == 125 || slots[3] == 126);
+	dp_snapshot_destroy(before);
+	dp_snapshot_destroy(after);
+	close_fixture(&f);
+}
+
+/* One service of N backends, and a table of SLOTS. */
+#define N     12
+#define SLOTS 251
+
+static void
+read_states_model(enum cfg_algorithm algorithm, struct cfg_model *out)
+{
+	char text[2048];
+	size_t n = 0;
+
+	n += (size_t)snprintf(text, sizeof(text),
+		"services:\n- {name: w, address: 198.51.100.1, protocol: tcp, port: 80,\n"
+		"   table: {algorithm: %s, size: %u}, backends: [",
+		cfg_algorithm_words[algorithm], SLOTS);
+	for (unsigned int i = 0; i < N; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+			"%s{name: b%u, address: 10.0.0.1, weight: %u}", i > 0 ? ",\n   " : "",
+			i, 50 + i * 10);
+	(void)snprintf(text + n, sizeof(text) - n, "]}\n");
+	read_model(text, out);
+}
+
+/* Whose each slot is, by place; N: nobody's. */
+static void
+read_owners(struct ctl_apply *apply, const struct cfg_model *model, uint32_t owners[SLOTS])
+{
+	const struct ctl_paths paths = {.port = NULL};
+	struct dp_snapshot *snapshot;
+
+	assert_int_equal(ctl_apply_build(apply, model, &paths, stderr, &snapshot), 0);
+	for (uint32_t slot = 0; slot < SLOTS; slot++) {
+		const struct dp_service *service = &snapshot->services[0];
+
+		owners[slot] = N;
+		for (uint32_t i = 0; i < N && service->picker != NULL; i++)
+			if (service->ids[lb_picker_backend(service->picker, slot)] ==
+				ctl_apply_backend_id(apply, 0, i))
+				owners[slot] = i;
+	}
+	dp_snapshot_destroy(snapshot);
+}
+
+/* Counts the slots that moved; those that a change of one backend's state need not move fail.
+ */
+static void
+expect_moves_of_one(const uint32_t before[SLOTS], const uint32_t after[SLOTS], uint32_t one,
+	bool was_up, bool is_up)
+{
+	for (uint32_t slot = 0; slot < SLOTS; slot++) {
+		const uint32_t mine = was_up ? before[slot] : after[slot];
+
+		if (before[slot] == after[slot])
+			continue;
+		EXPECT(was_up != is_up && mine == one,
+			"backend %u %s, and slot %u went from %u to %u", one,
+			is_up ? "is up" : "is not up", slot, before[slot], after[slot]);
+	}
+}
+
+/*
+ * Backends come and go at random: only their own slots move, and a balancer that begins with
+ * the same states, or has all up again, has the same table.
+ */
+static void
+expect_no_history(enum cfg_algorithm algorithm, uint64_t *seed)
+{
+	struct cfg_model model;
+	struct ctl_apply *apply;
+	uint32_t first[SLOTS], before[SLOTS], after[SLOTS], fresh[SLOTS];
+
+	read_states_model(algorithm, &model);
+	assert_int_equal(ctl_apply_create(&apply), 0);
+	read_owners(apply, &model, first);
+	memcpy(before, first, sizeof(before));
+	for (int i = 0; i < 200; i++) {
+		const uint32_t one = xrand_below(seed, N);
+		struct cfg_backend *backend = &model.services[0].backends[one];
+		const bool was_up = backend->state == CFG_UP;
+		struct ctl_apply *other;
+
+		backend->state = (enum cfg_state)xrand_below(seed, CFG_N_STATES);
+		read_owners(apply, &model, after);
+		expect_moves_of_one(before, after, one, was_up, backend->state == CFG_UP);
+		assert_int_equal(ctl_apply_create(&other), 0);
+		read_owners(other, &model, fresh);
+		ctl_apply_destroy(other);
+		EXPECT(memcmp(after, fresh, sizeof(after)) == 0, "%s, step %d",
+			cfg_algorithm_words[algorithm], i);
+		memcpy(before, after, sizeof(before));
+	}
+	for (uint32_t i = 0; i < N; i++)
+		model.services[0].backends[i].state = CFG_UP;
+	read_owners(apply, &model, after);
+	EXPECT(memcmp(after, first, sizeof(after)) == 0, "%s: all are up again",
+		cfg_algorithm_words[algorithm]);
+	ctl_apply_destroy(apply);
+	cfg_model_fini(&model);
+}
+
+static void
+test_states_move_only_what_they_must_and_leave_no_trace(void **state)
+{
+	uint64_t seed = 81;
+
+	(void)state;
+	for (int i = 0; i < CFG_N_ALGORITHMS; i++)
+		expect_no_history((enum cfg_algorithm)i, &seed);
 }
 
 static void
@@ -576,6 +755,9 @@ main(void)
 		cmocka_unit_test(test_a_key_deciphers_and_another_does_not),
 		cmocka_unit_test(test_the_plane_is_as_the_model_says),
 		cmocka_unit_test(test_an_unchanged_service_keeps_its_table),
+		cmocka_unit_test(test_a_change_of_states_builds_no_table),
+		cmocka_unit_test(test_an_overload_is_part_of_a_table),
+		cmocka_unit_test(test_states_move_only_what_they_must_and_leave_no_trace),
 		cmocka_unit_test(test_a_name_keeps_its_id),
 		cmocka_unit_test(test_a_failure_changes_nothing),
 		cmocka_unit_test(test_names_are_numbered_once),

@@ -266,6 +266,31 @@ test_a_note_releases_what_waits_at_home(void **state)
 	close_plane(&plane);
 }
 
+/* A datagram's home follows from its headers, whatever is known of the device. */
+static void
+test_a_later_fragment_goes_home_whatever_the_device_tells(void **state)
+{
+	struct plane plane;
+	struct rte_mbuf *m;
+	unsigned int home;
+
+	(void)state;
+	open_plane(&plane);
+	plane.rss.n_queues = 0;
+	home = find_home(&plane);
+	m = make(&plane, later);
+	assert_int_equal(run(&plane, 1 - home, m, false).verdict, DP_AWAY);
+	assert_ptr_equal(next_mail(&plane, home), m);
+	rte_pktmbuf_free(m);
+
+	/* What is the device's to say stays. */
+	m = make(&plane, error);
+	assert_int_equal(run(&plane, 0, m, false).verdict, LB_FORWARD);
+	assert_null(next_mail(&plane, 1));
+	rte_pktmbuf_free(m);
+	close_plane(&plane);
+}
+
 /* Without its first one waits a second and no longer. */
 static void
 test_what_waits_is_given_up_in_time(void **state)
@@ -341,6 +366,7 @@ main(void)
 		cmocka_unit_test(test_what_is_for_no_service_stays),
 		cmocka_unit_test(test_a_full_ring_is_counted),
 		cmocka_unit_test(test_a_note_releases_what_waits_at_home),
+		cmocka_unit_test(test_a_later_fragment_goes_home_whatever_the_device_tells),
 		cmocka_unit_test(test_what_waits_is_given_up_in_time),
 		cmocka_unit_test(test_the_hash_is_the_device_s),
 	};

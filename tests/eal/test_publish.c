@@ -41,8 +41,8 @@ make_snapshot(unsigned int k)
 	const struct lb_picker_backend backend = {.name = "only",
 		.name_bytes = 4,
 		.weight = 100};
-	const struct dp_table_conf table_conf = {.algorithm = LB_MAGLEV,
-		.n_slots = 7,
+	const struct dp_table_conf table_conf = {.picker = {.algorithm = LB_MAGLEV,
+							 .n_slots = 7},
 		.backends = &backend,
 		.ids = &id,
 		.n_backends = 1};

@@ -111,6 +111,15 @@ def rendezvous(backends, size, seed):
     return slots
 
 
+def stable(backends, size, seed):
+    # Here, as stable.py takes its hashes from this file.
+    import stable as plain  # pylint: disable=import-outside-toplevel
+
+    order = canonical(backends, seed)
+    ranks = plain.stable([(name, weight) for _, name, weight in order], size, seed, 20)
+    return [order[rank][0] for rank in ranks]
+
+
 def fnv1a(slots):
     value = 0xCBF29CE484222325
     for byte in struct.pack(f"<{len(slots)}H", *slots):
@@ -139,7 +148,7 @@ SETS = [
 
 
 def main():
-    for algorithm in (maglev, ring, rendezvous):
+    for algorithm in (maglev, ring, rendezvous, stable):
         for size, seed, backends in SETS:
             print("set", algorithm.__name__, size, seed, len(backends))
             for name, weight in backends:

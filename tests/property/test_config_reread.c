@@ -65,6 +65,7 @@ has_same_places(const struct cfg_service *a, const struct cfg_service *b)
 	bool is_same = is_same_pos(a->pos, b->pos) && is_same_pos(a->name_pos, b->name_pos) &&
 		       is_same_pos(a->address_pos, b->address_pos) &&
 		       is_same_pos(a->table_size_pos, b->table_size_pos) &&
+		       is_same_pos(a->overload_pos, b->overload_pos) &&
 		       is_same_pos(a->tunnel_port_pos, b->tunnel_port_pos) &&
 		       is_same_pos(a->vni_pos, b->vni_pos) &&
 		       is_same_pos(a->carry_pos, b->carry_pos) &&
@@ -211,8 +212,10 @@ append_service(struct text *text, int indent, uint32_t id, uint64_t *random)
 		is_quic ? "udp" : PICK(random, "tcp", "udp", "any"));
 	append(text, "%*s  port: %s\n", indent, "", PICK(random, "80", "any", "\"443\""));
 	if (xrand_below(random, 4) == 0)
-		append(text, "%*s  table: {size: %s}\n", indent, "",
-			PICK(random, "251", "7", "250"));
+		append(text, "%*s  table: {size: %s%s}\n", indent, "",
+			PICK(random, "251", "7", "250"),
+			PICK(random, "", "", ", algorithm: stable, overload: 1%",
+				", overload: 1%"));
 	if (xrand_below(random, 4) == 0)
 		append(text, "%*s  forward: vxlan\n%*s  vni: 7\n%*s  tunnel_port: 99\n", indent,
 			"", indent, "", indent, "");

@@ -386,7 +386,8 @@ random_range(struct model *m, bool is_first)
 		r.bytes = (uint16_t)(8 * (1 + xrand_below(&m->seed, 3)));
 	if (is_first)
 		return r;
-	r.offset = (uint16_t)(r.bytes * (1 + xrand_below(&m->seed, r.bytes == 8 ? TAME_UNITS : 8)));
+	r.offset = (uint16_t)(r.bytes *
+			      (1 + xrand_below(&m->seed, r.bytes == 8 ? TAME_UNITS : 8)));
 	if (m->is_tame ? r.offset == TAME_UNITS * 8 : xrand_below(&m->seed, 6) == 0) {
 		r.has_more = false;
 		r.bytes = (uint16_t)(m->is_tame ? 5 : 1 + xrand_below(&m->seed, 16));

@@ -10,6 +10,7 @@
 
 #include "lb_compiler.h"
 #include "lb_picker.h"
+#include "lb_stable.h"
 #include "xrand.h"
 
 #define IDS_MAX    1001
@@ -77,8 +78,13 @@ build(enum lb_algorithm algorithm, uint32_t n_slots, uint64_t hash_seed, const s
 	void *mem = aligned_alloc(LB_CACHE_LINE, lb_picker_bytes(algorithm, n_slots));
 	uint32_t *owners = malloc(n_slots * sizeof(*owners));
 	const struct lb_picker *picker;
-	const int ret = lb_picker_build(mem, algorithm, n_slots, hash_seed, set->backends,
-		set->n, &picker);
+	const struct lb_picker_conf conf = {
+		.algorithm = algorithm,
+		.n_slots = n_slots,
+		.slack = LB_STABLE_SLACK_DEFAULT,
+		.hash_seed = hash_seed,
+	};
+	const int ret = lb_picker_build(mem, &conf, set->backends, set->n, &picker);
 
 	EXPECT(ret == 0, "build of %u: %d", set->n, ret);
 	for (uint32_t s = 0; s < n_slots; s++)

@@ -104,6 +104,7 @@ ROWS = [
     ("from a loopback address", at(0, wire.tcp("127.0.0.1", VIP, 1000, 80)), "martian_source"),
     ("from the balancer's own address", at(0, wire.tcp("192.0.2.1", VIP, 1000, 80)),
      "martian_source"),
+    ("from the service's own address", at(0, wire.tcp(VIP, VIP, 1000, 80)), "martian_source"),
     ("from a loopback address to somebody else",
      at(0, wire.tcp("127.0.0.1", "198.51.100.99", 1000, 80)), "kernel"),
     ("GRE to a service's address", at(0, wire.ipv4(CLIENT, VIP, wire.GRE, b"\0" * 30)),

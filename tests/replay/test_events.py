@@ -86,6 +86,29 @@ class Changes(lib.ReplayCase):
         self.assertEqual(self.flows, {"total": 2 * N, "moved": 0, "broken": 0})
         self.assertEqual(self.rows["web-2"]["state"], "drain")
 
+    def test_drain_and_up_move_none(self):
+        """Not what was there, nor what begins meanwhile, and what begins later is as ever."""
+        packets = rounds(3) + [at(3 + i / 1000, udp(1000 + i)) for i in range(N)]
+        packets += [at(1.5 + i / 1000, udp(2000 + i)) for i in range(N)]
+        packets += [at(3.5 + i / 1000, udp(2000 + i)) for i in range(N)]
+        packets += [at(4 + i / 1000, udp(3000 + i)) for i in range(N)]
+        packets.sort(key=lambda packet: packet.time_ns)
+        # So small a table shows what moves needlessly.
+        settings = config(service(protocol="udp", n=4, table={"size": 101}))
+        self.run_rounds(3, items({"at": "0.9s", "drain": "web/web-2"},
+                                 {"at": "2.9s", "up": "web/web-2"}), packets, settings)
+        self.assertEqual(self.movers(0, 4), [])
+        self.assertEqual(self.movers(2, 5), [])
+        self.assertEqual(self.on("web-2", 2), [])
+        self.assertEqual(self.flows, {"total": 3 * N, "moved": 0, "broken": 0})
+        undisturbed = self.replay([at(i / 1000, udp(3000 + i)) for i in range(N)], settings)
+        self.assertEqual(self.backends[6], undisturbed.column("backend"))
+        # Who began elsewhere meanwhile would have gone to a backend that was up all the time.
+        undisturbed = self.replay([at(i / 1000, udp(2000 + i)) for i in range(N)], settings)
+        moved = [was for was, now in zip(undisturbed.column("backend"), self.backends[2])
+                 if was != now]
+        self.assertEqual(set(moved), {"web-2"})
+
     def test_add_moves_none_and_gets_new_flows(self):
         packets = rounds(2) + [at(2 + i / 1000, udp(2000 + i)) for i in range(N)]
         new = {"service": "web", "name": "web-9", "address": "10.0.0.19", "weight": 100}
@@ -150,6 +173,65 @@ class Changes(lib.ReplayCase):
         result = self.run_rounds(2, events)
         self.assertEqual(result.column("reason"), [None] * N + ["no_backend"] * N)
         self.assertEqual(self.flows, {"total": N, "moved": 0, "broken": 0})
+
+
+# Of algorithms whose tables are built differently; all keep a table through states alike.
+TABLES = [{"algorithm": name, "size": 251} for name in ("maglev", "ring", "rendezvous", "stable")]
+
+
+class States(lib.ReplayCase):
+    """What is asked of the table while backends are not up: new flows, one of each slot."""
+
+    def owners(self, *events, table, states=()):
+        """Whose each slot is after the events, by slot; and the backends' rows at the end."""
+        one = service(protocol="udp", n=4, table=table)
+        for backend, state in zip(one["backends"], states):
+            backend["state"] = state
+        packets = [at(i, udp(7)) for i in range(len(events) + 1)]
+        packets += [at(100 + i / 10000, udp(1000 + i)) for i in range(3000)]
+        result = self.replay(packets, config(one), write=False, events=items(
+            *({"at": f"{i + 0.5}s", **event} for i, event in enumerate(events))))
+        found = {}
+        for decision in result.decisions[len(events) + 1:]:
+            found.setdefault(decision["slot"], set()).add(decision["backend"])
+        self.assertEqual(len(found), 251)
+        self.assertTrue(all(len(names) == 1 for names in found.values()))
+        return ({slot: names.pop() for slot, names in found.items()},
+                {b["name"]: b for b in result.report["services"][0]["backends"]})
+
+    def test_no_slot_moves_needlessly(self):
+        for table in TABLES:
+            up, _ = self.owners(table=table)
+            for event in ("down", "drain"):
+                with self.subTest(event, **table):
+                    less, rows = self.owners({event: "web/web-2"}, table=table)
+                    own = {slot for slot in up if up[slot] == "web-2"}
+                    self.assertEqual({slot for slot in up if up[slot] != less[slot]}, own)
+                    self.assertGreater(len(own), 30)
+                    self.assertEqual({less[slot] for slot in own}, {"web-1", "web-3", "web-4"})
+                    for name, row in rows.items():
+                        n = sum(owner == name for owner in less.values())
+                        self.assertEqual(row["slots"], n, name)
+
+    def test_up_again_is_the_very_table(self):
+        for table in TABLES:
+            with self.subTest(**table):
+                up, rows = self.owners(table=table)
+                again = self.owners({"drain": "web/web-2"}, {"down": "web/web-3"},
+                                    {"up": "web/web-2"}, {"up": "web/web-3"}, table=table)
+                self.assertEqual(again[0], up)
+                self.assertEqual({name: row["slots"] for name, row in again[1].items()},
+                                 {name: row["slots"] for name, row in rows.items()})
+
+    def test_balancers_with_other_histories_agree(self):
+        for table in TABLES:
+            with self.subTest(**table):
+                one, _ = self.owners({"drain": "web/web-4"}, {"down": "web/web-2"},
+                                     {"down": "web/web-1"}, {"up": "web/web-4"},
+                                     {"up": "web/web-1"}, {"drain": "web/web-3"}, table=table)
+                other, _ = self.owners(table=table, states=("up", "drain", "down"))
+                self.assertEqual(one, other)
+                self.assertEqual(set(one.values()), {"web-1", "web-4"})
 
 
 def split(column):

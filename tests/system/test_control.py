@@ -221,6 +221,23 @@ class Edits(ControlCase):
         self.assertEqual((sum(slots), slots[2]), (1009, 0))
         self.assertEqual({505, 504}, set(slots[:2]))
 
+    def test_up_again_has_the_slots_it_had(self):
+        self.start(service(n=5, table={"algorithm": "stable", "size": 1009}))
+        names = [f"web/web-{i}" for i in range(1, 6)]
+
+        def slots():
+            return [self.backend(name)["slots"] for name in names]
+        before = slots()
+        self.ctl("backend", "drain", "web/web-1")
+        self.ctl("backend", "down", "web/web-2")
+        less = slots()
+        self.assertEqual((less[:2], sum(less)), ([0, 0], 1009))
+        for now, was in zip(less[2:], before[2:]):
+            self.assertGreater(now, was)
+        self.ctl("backend", "up", "web/web-1")
+        self.ctl("backend", "up", "web/web-2")
+        self.assertEqual(slots(), before)
+
     def test_backend_add_takes_the_keys_of_the_file(self):
         self.start(service(forward="l2"))
         self.ctl("backend", "add", "web/web-9", "2001:db8::9", "--weight", "7", "--state",
@@ -263,6 +280,25 @@ class Edits(ControlCase):
         self.ctl("service", "remove", "web")
         self.assertEqual([one["name"] for one in self.json("service", "list")["services"]],
                          ["dns", "plain"])
+
+    def test_service_add_takes_a_stable_table(self):
+        self.start()
+        rows = [
+            ("stable", 65537, "2%"),
+            ("stable:1009", 1009, "2%"),
+            ("stable:1009:0.5%", 1009, "0.5%"),
+            ("stable:1009:0", 1009, "0%"),
+        ]
+        for i, (text, size, overload) in enumerate(rows):
+            with self.subTest(text):
+                self.ctl("service", "add", f"s{i}", "--address", VIP, "--protocol", "tcp",
+                         "--port", 1000 + i, "--table", text)
+                found = self.json("service", "show", f"s{i}")["service"]["table"]
+                self.assertEqual(found, {"algorithm": "stable", "size": size,
+                                         "overload": overload})
+                shown = f"{{algorithm: stable, size: {size}, overload: {overload}}}"
+                self.assertIn(shown, self.ctl("config", "show"))
+                self.assertIn(f"stable:{size}:{overload}", self.ctl("service", "list"))
 
     def test_service_add_takes_what_becomes_of_special_packets(self):
         self.start()
@@ -364,6 +400,17 @@ class Edits(ControlCase):
              BAD_USAGE, ["no key 'port'"]),
             ("no prime", ["service", "add", "new", "--address", VIP, "--protocol", "tcp",
                           "--port", "81", "--table", "maglev:1000"], BAD_USAGE, ["1009"]),
+            ("no stable prime", ["service", "add", "new", "--address", VIP, "--protocol", "tcp",
+                                 "--port", "81", "--table", "stable:1000"], BAD_USAGE,
+             ["stable needs a prime", "1009"]),
+            ("no size", ["service", "add", "new", "--address", VIP, "--protocol", "tcp",
+                         "--port", "81", "--table", "stable:"], BAD_USAGE, ["size: expected"]),
+            ("no percentage", ["service", "add", "new", "--address", VIP, "--protocol", "tcp",
+                               "--port", "81", "--table", "stable:1009:2"], BAD_USAGE,
+             ["such as 2%"]),
+            ("an overload of maglev", ["service", "add", "new", "--address", VIP, "--protocol",
+                                       "tcp", "--port", "81", "--table", "maglev:1009:2%"],
+             BAD_USAGE, ["overload is for algorithm stable"]),
             ("host bits", ["service", "add", "new", "--address", "198.51.100.10/28",
                            "--protocol", "tcp", "--port", "81"], BAD_USAGE,
              ["198.51.100.0/28"]),
@@ -620,6 +667,11 @@ class Turns(ControlCase):
         self.hold()
         self.reload(1)
         self.set_weight(2, 7)
+        # Time enough to build it, were it not to wait.
+        for number in range(3, 203):
+            self.client.ask(number, "status")
+            shown = self.client.answer()
+            self.assertEqual((shown["id"], shown["result"]["generation"]), (number, 1))
         self.let_go()
         failed = self.client.answer()
         self.assertEqual((failed["id"], failed["error"]["code"]), (1, INVALID_PARAMS))
@@ -636,6 +688,53 @@ class Turns(ControlCase):
         self.assertEqual(self.numbers(1), [1])
         self.assertEqual(self.backend("web/web-1")["weight"], 7)
         self.assertEqual(len(self.json("backend", "list")["backends"]), 5)
+
+    def test_changes_come_after_the_signal_that_came_while_others_waited(self):
+        other = self.folder / "other.yaml"
+        self.let_go()
+        shutil.copy(self.daemon.config, other)
+        self.hold()
+        with open(other, "rb") as held:
+            fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            self.client.ask(1, "reload", {"path": str(other)})
+            self.wait_for_the_reader()
+            self.set_weight(2, 7)
+            self.client.ask(3, "status")
+            self.assertEqual(self.numbers(1), [3])
+            self.daemon.process.send_signal(signal.SIGHUP)
+            self.client.ask(4, "status")
+            self.assertEqual(self.numbers(1), [4])
+            fcntl.fcntl(held, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        # The signal's file is being read; what comes now is to come after it.
+        self.assertEqual(self.numbers(2), [1, 2])
+        self.wait_for_the_reader()
+        self.client.ask(5, "backend.drain", {"service": "web", "name": "web-2"})
+        for number in range(6, 206):
+            self.client.ask(number, "status")
+            self.assertEqual(self.numbers(1), [number])
+        self.let_go()
+        self.assertEqual(self.numbers(1), [5])
+        self.assertEqual(self.backend("web/web-1")["weight"], 100)
+        self.assertEqual(self.backend("web/web-2")["state"], "drain")
+
+    def test_what_comes_while_changes_wait_comes_after_them(self):
+        # Also where the file is read already, and each of them has its turn still to come.
+        n = 250
+        self.reload(1)
+        for number in range(2, n):
+            self.set_weight(number, number)
+        # The loop has seen them all.
+        self.client.ask(n, "status")
+        self.assertEqual(self.numbers(1), [n])
+        late = self.connect()
+        self.let_go()
+        # All the while; were one of them early, there would be no web-1 to change.
+        for _ in range(100):
+            late.ask(1, "backend.remove", {"service": "web", "name": "web-1"})
+            late.ask(2, "backend.add", {"service": "web", "name": "web-1",
+                                        "address": "10.0.0.11"})
+        self.assertEqual(self.numbers(n - 1), list(range(1, n)))
+        self.assertEqual([late.answer().get("error") for _ in range(200)], [None] * 200)
 
     def test_it_stops_while_a_file_is_read(self):
         self.reload(1)
@@ -703,6 +802,36 @@ class Plans(ControlCase):
         self.ctl("backend", "remove", "web/web-1", "web/web-2")
         self.assertEqual(self.plan(service(n=1))["services"][0]["slots_moved"], 65537)
 
+    def test_states_move_slots_of_their_own_alone(self):
+        self.start(service(n=4))
+        slots = {one["name"]: one["slots"] for one in self.json("backend", "list")["backends"]}
+        changed = service(n=4)
+        changed["backends"][1]["state"] = "drain"
+        changed["backends"][2]["state"] = "down"
+        plan = self.plan(changed)["services"][0]
+        self.assertEqual(plan["slots_moved"], slots["web-2"] + slots["web-3"])
+        # What it says is what comes of it; and the way back moves as many.
+        self.ctl("reload", self.folder / "next.yaml")
+        after = {one["name"]: one["slots"] for one in self.json("backend", "list")["backends"]}
+        self.assertEqual((after["web-2"], after["web-3"], sum(after.values())), (0, 0, 65537))
+        self.assertEqual(self.plan(service(n=4))["services"][0]["slots_moved"],
+                         plan["slots_moved"])
+        for backend in changed["backends"]:
+            backend["state"] = "down"
+        self.assertEqual(self.plan(changed)["services"][0]["slots_moved"], 65537)
+
+    def test_an_overload_changes(self):
+        self.start(service(table={"algorithm": "stable", "size": 1009}))
+        table = {"algorithm": "stable", "size": 1009, "overload": "30%"}
+        plan = self.plan(service(table=table))["services"][0]
+        self.assertEqual(plan["changes"], [
+            {"key": "table.overload", "from": "2%", "to": "30%"}])
+        self.assertGreater(plan["slots_moved"], 0)
+        plan = self.plan(service(table={"algorithm": "maglev", "size": 1009}))["services"][0]
+        self.assertEqual(plan["changes"], [
+            {"key": "table.algorithm", "from": "stable", "to": "maglev"},
+            {"key": "table.overload", "from": "2%", "to": None}])
+
     def test_another_seed_hashes_all_anew(self):
         self.start()
         plan = self.plan(service(), hash_seed=7)
@@ -716,6 +845,33 @@ class Plans(ControlCase):
                          [{"key": "dataplane.workers", "from": 1, "to": 2}])
         self.assertIn("restart", plan["obstacle"])
         self.refuse("reload", self.folder / "next.yaml", status=FAILED, says=["restart"])
+
+    def test_what_ports_have_takes_a_restart(self):
+        """A device is given its MTU at the start, and so is a twin its addresses."""
+        port = {"name": "wan", "device": "net_null0,no-rx=1",
+                "addresses": ["192.0.2.1/24", "2001:db8::1/64"],
+                "next_hop": "02:00:00:00:00:fe"}
+        other = {**port, "addresses": ["192.0.2.7/24", "2001:db8::1/64"]}
+        rows = [("none", {**port, "mtu": 1400}, "mtu"), ("none", other, None),
+                ("tap", {**port, "mtu": 1400}, "mtu"), ("tap", other, "addresses"),
+                ("tap", {**port, "addresses": port["addresses"][:1]}, "addresses"),
+                ("tap", {**port, "vlan": 7}, None)]
+        for kernel, changed, obstacle in rows:
+            with self.subTest(kernel=kernel, changed=changed):
+                self.daemon.stop()
+                plane = {"kernel": kernel, "ports": [port]}
+                self.start(service(), dataplane=plane)
+                plan = self.plan(service(), dataplane={**plane, "ports": [changed]})
+                self.assertEqual([one["key"] for one in plan["settings"]],
+                                 ["dataplane.ports"])
+                if obstacle is None:
+                    self.assertEqual(plan["obstacle"], None)
+                    self.ctl("reload", self.folder / "next.yaml")
+                else:
+                    self.assertIn(obstacle, plan["obstacle"])
+                    self.refuse("reload", self.folder / "next.yaml", status=FAILED,
+                                says=[obstacle, "restart"])
+                    self.assertEqual(self.generation(), 1)
 
     def test_bounds_take_a_restart(self):
         self.start()
@@ -1050,7 +1206,7 @@ class Clients(ControlCase):
         resource.prlimit(pid, resource.RLIMIT_AS, before)
         self.assertEqual(answer["error"]["message"],
                          "there is not enough memory for the tables")
-        self.assertIn("shuntd: the change is undone: there is not enough memory for the "
+        self.assertIn("shuntd: error: the change is undone: there is not enough memory for the "
                       "tables\n", self.log())
         self.assertNotIn("\n\n", self.log())
         self.assertEqual(self.generation(), 1)
@@ -1089,7 +1245,7 @@ class Clients(ControlCase):
         self.daemon.write(service())
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.assertGreater(hard, 200)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (20, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8, hard))
         try:
             self.daemon.start()
         finally:

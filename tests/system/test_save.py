@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `--save` does where the file cannot be written: it says why, and the file that was there
-is whole, whenever one looks and whatever ends.
+"""What `--save` does where the file cannot be written, or was edited meanwhile: it says why, and
+the file that was there is whole, whenever one looks and whatever ends.
 
 SHUNTD and SHUNTCTL name the programs.
 """
@@ -12,6 +12,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,8 @@ class SaveCase(unittest.TestCase):
             self.assertIn(word, done.stderr)
         self.assertEqual({one.name: one.read_bytes() for one in self.place.iterdir()}, before)
         self.assertEqual(self.state("web-1"), ["drain"])
+        failures = [line for line in self.words().splitlines() if "cannot be saved" in line]
+        self.assertRegex(failures[-1], f"^shuntd: error: .*{reason}")
 
 
 class Refusals(SaveCase):
@@ -156,7 +159,6 @@ class Refusals(SaveCase):
         self.ctl("config", "save")
         self.assertEqual(self.config.read_text(encoding="utf-8"), self.ctl("config", "show"))
 
-
     def test_a_folder_that_another_saves_into(self):
         self.write()
         self.start()
@@ -167,6 +169,113 @@ class Refusals(SaveCase):
         fcntl.flock(there, fcntl.LOCK_UN)
         self.ctl("config", "save")
         self.assertEqual(self.config.read_text(encoding="utf-8"), self.ctl("config", "show"))
+
+
+class Edits(SaveCase):
+    """What somebody has written into the file is not overwritten unread."""
+
+    CHANGED = "changed since shuntd read it"
+
+    def setUp(self):
+        super().setUp()
+        self.write()
+        self.start()
+
+    def edit(self, old, new):
+        self.config.write_text(self.config.read_text(encoding="utf-8").replace(old, new),
+                               encoding="utf-8")
+
+    def check_saved(self):
+        self.assertEqual(self.config.read_text(encoding="utf-8"), self.ctl("config", "show"))
+
+    def test_an_edit_by_hand_is_kept(self):
+        def replace():
+            other = self.place / "other"
+            other.write_bytes(self.config.read_bytes())
+            other.rename(self.config)
+
+        rows = [
+            ("a comment", lambda: self.edit("{", "# by hand\n{")),
+            ("of the same length", lambda: self.edit("10.0.1.7\"", "10.0.1.9\"")),
+            ("an editor's new file", replace),
+        ]
+        for what, change in rows:
+            with self.subTest(what):
+                self.stop()
+                self.write()
+                self.start()
+                change()
+                self.check_refusal(self.CHANGED)
+                self.check_refusal("shuntctl reload")
+                # Who does not want it takes it away.
+                self.config.unlink()
+                self.ctl("config", "save")
+                self.check_saved()
+
+    def test_once_it_is_read_it_is_saved_again(self):
+        self.edit("web-7\"", "web-777\"")
+        self.check_refusal(self.CHANGED)
+        self.ctl("reload")
+        self.ctl("backend", "drain", "web/web-777", "--save")
+        self.check_saved()
+        self.assertEqual(self.state("web-777"), ["drain"])
+        # Its own writing is no edit.
+        self.ctl("backend", "up", "web/web-777", "--save")
+        self.check_saved()
+
+    def test_a_save_is_of_the_changes_before_it(self):
+        """Also of those that are being built."""
+        self.edit("web-7\"", "web-777\"")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(TIMEOUT_S)
+            client.connect(str(self.socket))
+            client.sendall(b"".join(
+                json.dumps({"jsonrpc": "2.0", "id": k, "method": method,
+                            "params": params}).encode("ascii") + b"\n"
+                for k, (method, params) in enumerate([
+                    ("reload", {}),
+                    ("backend.drain", {"service": "web", "name": "web-777"}),
+                    ("config.save", {})])))
+            answers = client.makefile(encoding="utf-8")
+            shown = [json.loads(answers.readline()) for _ in range(3)]
+        self.assertEqual([one for one in shown if "result" not in one], [])
+        self.assertEqual(shown[2]["result"]["generation"], 3)
+        self.check_saved()
+        self.assertIn("web-777", self.config.read_text(encoding="utf-8"))
+        self.assertEqual(self.state("web-777"), ["drain"])
+
+    def test_one_that_was_read_and_refused_is_kept(self):
+        """What runs does not have what it says."""
+        for what, old, new in (("wrong", "services", "service"),
+                               ("not without a restart", "shunt.sock", "other.sock")):
+            with self.subTest(what):
+                self.stop()
+                self.write()
+                self.start()
+                self.edit(old, new)
+                self.assertNotEqual(self.run_ctl("reload").returncode, DONE)
+                self.check_refusal(self.CHANGED)
+
+    def test_another_file_that_is_read_says_nothing_of_it(self):
+        other = self.folder / "other.yaml"
+        other.write_bytes(self.config.read_bytes())
+        self.ctl("reload", other)
+        self.ctl("config", "save")
+        self.check_saved()
+        self.edit("services", "# by hand\nservices")
+        self.ctl("reload", other)
+        self.check_refusal(self.CHANGED)
+        # By another name it is the same.
+        link = self.folder / "link.yaml"
+        link.symlink_to(self.config)
+        self.ctl("reload", link)
+        self.ctl("config", "save")
+        self.check_saved()
+
+    def test_a_mode_is_no_edit(self):
+        self.config.chmod(0o640)
+        self.ctl("config", "save")
+        self.check_saved()
 
 
 class Wholeness(SaveCase):

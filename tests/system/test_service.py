@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""shuntd under systemd: what it tells it, and the unit.
+"""shuntd under systemd: what it tells it, its log, and the unit.
 
 systemd is played by a socket of the test's. SHUNTD names the program; SHUNT_UNIT the unit.
 """
@@ -26,7 +26,7 @@ N_TOLD = 1000
 TIMEOUT_S = 60
 
 
-class Notifications(unittest.TestCase):
+class ServiceCase(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-service-"))
         self.addCleanup(shutil.rmtree, self.folder)
@@ -88,6 +88,26 @@ class Notifications(unittest.TestCase):
         self.assertEqual(words, {})
         self.assertEqual(self.told(), {"READY": "1"})
 
+    def ask(self, method, **params):
+        """The socket that has the answer to come."""
+        client = socket.socket(socket.AF_UNIX)
+        self.addCleanup(client.close)
+        client.settimeout(TIMEOUT_S)
+        client.connect(str(self.folder / "shunt.sock"))
+        client.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method,
+                                   "params": params}).encode("ascii") + b"\n")
+        return client
+
+    def answer(self, client):
+        return json.loads(client.makefile(encoding="utf-8").readline())
+
+    def write_wrong(self, n_errors):
+        path = self.folder / "wrong.yaml"
+        path.write_text("services:\n" + "- 1\n" * n_errors, encoding="ascii")
+        return str(path)
+
+
+class Notifications(ServiceCase):
     def test_start_reloads_and_stop(self):
         self.start()
         self.assertEqual(self.told(), {"READY": "1"})
@@ -146,24 +166,6 @@ class Notifications(unittest.TestCase):
         self.write(4)
         self.reload()
         self.stop()
-
-    def ask(self, method, **params):
-        """The socket that has the answer to come."""
-        client = socket.socket(socket.AF_UNIX)
-        self.addCleanup(client.close)
-        client.settimeout(TIMEOUT_S)
-        client.connect(str(self.folder / "shunt.sock"))
-        client.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method,
-                                   "params": params}).encode("ascii") + b"\n")
-        return client
-
-    def answer(self, client):
-        return json.loads(client.makefile(encoding="utf-8").readline())
-
-    def write_wrong(self, n_errors):
-        path = self.folder / "wrong.yaml"
-        path.write_text("services:\n" + "- 1\n" * n_errors, encoding="ascii")
-        return str(path)
 
     def test_a_thousand_errors_of_a_file_are_told(self):
         self.start()
@@ -264,6 +266,123 @@ class Notifications(unittest.TestCase):
                     time.sleep(0.02)
                 self.process.send_signal(signal.SIGHUP)
                 self.stop()
+
+
+class Log(ServiceCase):
+    """A line for each change and each failure, with its level where stderr is the journal."""
+
+    def start_ready(self, **environment):
+        self.start(**environment)
+        self.assertEqual(self.told(), {"READY": "1"})
+
+    def start_journal(self):
+        """The log is what JOURNAL_STREAM names, as it is of a service of systemd's."""
+        log = self.folder / "log"
+        log.touch()
+        info = log.stat()
+        self.start_ready(JOURNAL_STREAM=f"{info.st_dev}:{info.st_ino}")
+
+    def done(self, method, **params):
+        answer = self.answer(self.ask(method, **params))
+        self.assertIn("result", answer)
+        return answer["result"]
+
+    def refused(self, method, **params):
+        return self.answer(self.ask(method, **params))["error"]["message"]
+
+    def new_lines(self, act):
+        """What act() adds to the log."""
+        before = len(self.log_text())
+        act()
+        return self.log_text()[before:].splitlines()
+
+    def test_each_change_that_took_effect(self):
+        self.start_ready()
+        one = {"service": "web", "name": "web-1"}
+        service = {"name": "dns", "address": "198.51.100.11", "protocol": "udp", "port": 53,
+                   "backends": [{"name": "d", "address": "10.0.0.9"}]}
+        rows = [
+            ("backend.drain", one, "backend.drain web/web-1"),
+            ("backend.down", one, "backend.down web/web-1"),
+            ("backend.up", one, "backend.up web/web-1"),
+            ("backend.weight", {**one, "weight": 7}, "backend.weight web/web-1 7"),
+            ("backend.remove", one, "backend.remove web/web-1"),
+            ("backend.add", {**one, "address": "10.0.0.7"}, "backend.add web/web-1"),
+            ("service.add", service, "service.add dns"),
+            ("service.remove", {"name": "dns"}, "service.remove dns"),
+            ("reload", {}, f"reload of {self.config}"),
+        ]
+        for generation, (method, params, what) in enumerate(rows, 2):
+            with self.subTest(method):
+                self.assertEqual(self.new_lines(lambda: self.done(method, **params)),
+                                 [f"shuntd: generation {generation}: {what}"])
+        self.assertEqual(self.new_lines(self.reload),
+                         [f"shuntd: generation {len(rows) + 2}: reload of {self.config}"])
+        self.assertEqual(self.new_lines(lambda: self.done("status")), [])
+        self.stop()
+
+    def test_each_file_that_is_refused(self):
+        """By its first error and how many more there are; that is in the answer whole."""
+        self.start_ready()
+        path = self.write_wrong(3)
+        for method in ("plan", "reload"):
+            with self.subTest(method):
+                said = []
+                lines = self.new_lines(lambda: said.append(self.refused(method, path=path)))
+                first, *more = said[0].splitlines()
+                self.assertGreater(len(more), 0)
+                self.assertEqual(lines, [f"shuntd: error: {method} of {path} failed: {first}; "
+                                         f"and {len(more)} more"])
+        self.config.write_text(self.config.read_text(encoding="utf-8").replace(
+            "shunt.sock", "other.sock"), encoding="utf-8")
+        said = []
+        lines = self.new_lines(lambda: said.append(self.refused("reload")))
+        self.assertEqual(lines, [f"shuntd: error: reload of {self.config} failed: {said[0]}"])
+        self.stop()
+
+    def test_a_name_cannot_forge_a_line(self):
+        self.start_ready()
+        lines = self.new_lines(lambda: self.refused("plan", path="/x\nshuntd: ready"))
+        self.assertEqual(len(lines), 1, lines)
+        self.assertTrue(lines[0].startswith("shuntd: error: plan of /x?shuntd: ready failed: "),
+                        lines)
+        self.stop()
+
+    def test_levels_in_the_journal(self):
+        self.start_journal()
+        self.assertIn("<6>shuntd: ready\n", self.log_text())
+        self.assertEqual(
+            self.new_lines(lambda: self.done("backend.drain", service="web", name="web-1")),
+            ["<5>shuntd: generation 2: backend.drain web/web-1"])
+        path = self.write_wrong(3)
+        lines = self.new_lines(lambda: self.refused("reload", path=path))
+        self.assertEqual([line[:10] for line in lines], ["<3>shuntd:"])
+        self.config.write_text("services:\n- 1\n- 2\n", encoding="ascii")
+        lines = self.new_lines(self.reload)
+        self.assertGreater(len(lines), 2)
+        self.assertEqual({line[:3] for line in lines}, {"<3>"}, lines)
+        self.assertIn("is not loaded", lines[-1])
+        self.stop()
+
+    def test_levels_of_a_start_that_fails(self):
+        log = self.folder / "log"
+        self.config.write_text("services:\n- 1\n- 2\n", encoding="ascii")
+        with open(log, "wb") as to:
+            info = log.stat()
+            done = subprocess.run(
+                [SHUNTD, "--config", self.config], check=False, stderr=to, timeout=TIMEOUT_S,
+                env={**os.environ, "JOURNAL_STREAM": f"{info.st_dev}:{info.st_ino}"})
+        self.assertEqual(done.returncode, 2)
+        lines = self.log_text().splitlines()
+        self.assertGreater(len(lines), 1)
+        self.assertEqual({line[:3] for line in lines}, {"<3>"}, lines)
+
+    def test_another_one_is_no_journal_of_ours(self):
+        """Its JOURNAL_STREAM is inherited by what it starts with another stderr."""
+        self.start_ready(JOURNAL_STREAM="1:2")
+        self.assertIn("shuntd: ready\n", self.log_text())
+        self.assertNotIn("<", self.log_text())
+        self.stop()
 
 
 class Unit(unittest.TestCase):

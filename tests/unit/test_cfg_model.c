@@ -27,7 +27,8 @@ static const char base[] =
 	"   tunnel_port: 5, vni: 6, carry: [gre], echo: forward, fragment: outer,\n"
 	"   mss_clamp: 1234, backends: [\n"
 	"   {name: a, address: 10.0.0.1, weight: 7, state: drain, mac: 02:00:00:00:00:bb}]}\n"
-	"- {name: v, address: 198.51.100.99, protocol: udp, port: 1, affinity: quic, quic: [\n"
+	"- {name: v, address: 198.51.100.99, protocol: udp, port: 1,\n"
+	"   table: {algorithm: stable, overload: 3%}, affinity: quic, quic: [\n"
 	"   {config_id: 2, server_id_length: 2, nonce_length: 4,\n"
 	"   cid_key: 00112233445566778899aabbccddeeff,\n"
 	"   first_octet_encodes_cid_length: true},\n"
@@ -91,6 +92,9 @@ static const struct {
 	{"handoff", "handoff: 128", "handoff: 256", false},
 	{"replies", "total: 300", "total: 301", false},
 	{"replies to a source", "source: 30}", "source: 31}", false},
+	{"an overload", "overload: 3%", "overload: 3.1%", false},
+	{"an overload with a decimal", "overload: 3%", "overload: 3.0%", true},
+	{"the default overload", ", overload: 3%", "", false},
 	{"a config id", "config_id: 2", "config_id: 1", false},
 	{"a nonce's length", "server_id_length: 2, nonce_length: 5",
 		"server_id_length: 2, nonce_length: 6", false},

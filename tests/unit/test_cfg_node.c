@@ -553,6 +553,59 @@ test_durations_as_text(void **state)
 }
 
 static void
+test_percentages(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t thousandths; /* UINT32_MAX: refused */
+		const char *printed;
+	} rows[] = {
+		{"0", 0, "0%"},
+		{"0%", 0, "0%"},
+		{"0.0%", 0, "0%"},
+		{"0.1%", 1, "0.1%"},
+		{"0.5%", 5, "0.5%"},
+		{"2%", 20, "2%"},
+		{"2.0%", 20, "2%"},
+		{"'2%'", 20, "2%"},
+		{"99.9%", 999, "99.9%"},
+		{"100%", 1000, "100%"},
+		{"100.1%", UINT32_MAX, NULL},
+		{"101%", UINT32_MAX, NULL},
+		{"1844674407370955162%", UINT32_MAX, NULL},
+		{"18446744073709551617%", UINT32_MAX, NULL},
+		{"2", UINT32_MAX, NULL},
+		{"0.02", UINT32_MAX, NULL},
+		{"0.0", UINT32_MAX, NULL},
+		{"0.25%", UINT32_MAX, NULL},
+		{".5%", UINT32_MAX, NULL},
+		{"1.%", UINT32_MAX, NULL},
+		{"02%", UINT32_MAX, NULL},
+		{"2 %", UINT32_MAX, NULL},
+		{"2%%", UINT32_MAX, NULL},
+		{"-1%", UINT32_MAX, NULL},
+		{"[]", UINT32_MAX, NULL},
+		{"~", UINT32_MAX, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cfg_errors errors = {.file = "f"};
+		struct cfg_node *root = parse(rows[i].text);
+		char text[CFG_PERCENT_TEXT_BYTES];
+		uint32_t found = UINT32_MAX;
+		const bool is_read = cfg_read_percent(root, "x", &errors, &found);
+
+		EXPECT(is_read == (rows[i].thousandths != UINT32_MAX), "%s", rows[i].text);
+		EXPECT(found == rows[i].thousandths, "%s gives %u", rows[i].text, found);
+		assert_int_equal(errors.n_errors, is_read ? 0 : 1);
+		if (is_read)
+			assert_string_equal(cfg_format_percent(found, text), rows[i].printed);
+		cfg_node_free(root);
+	}
+}
+
+static void
 test_decimals(void **state)
 {
 	static const struct {
@@ -707,6 +760,7 @@ main(void)
 		cmocka_unit_test(test_descriptions),
 		cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_durations_as_text),
+		cmocka_unit_test(test_percentages),
 		cmocka_unit_test(test_decimals),
 		cmocka_unit_test(test_whole_numbers),
 		cmocka_unit_test(test_names),

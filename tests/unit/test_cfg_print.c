@@ -101,7 +101,7 @@ test_every_key_is_printed(void **state)
 		"    address: 192.0.2.1\n"
 		"    protocol: any\n"
 		"    port: any\n"
-		"    table: {algorithm: maglev, size: 65537}\n"
+		"    table: {algorithm: stable, size: 65537, overload: 0.5%}\n"
 		"    affinity: 5-tuple\n"
 		"    forward: ipip\n"
 		"    carry: [ipip, gre]\n"
@@ -255,6 +255,8 @@ make_service(uint64_t *seed, size_t i, struct cfg_service *out)
 	out->port = (uint16_t)(i + 1); /* differs, so that no two services are one */
 	out->algorithm = (enum cfg_algorithm)xrand_below(seed, CFG_N_ALGORITHMS);
 	out->n_slots = sizes[xrand_below(seed, 4)];
+	if (out->algorithm == CFG_STABLE)
+		out->overload = xrand_below(seed, CFG_OVERLOAD_MAX + 1);
 	out->affinity = (enum cfg_affinity)xrand_below(seed, CFG_N_AFFINITIES);
 	if (out->affinity == CFG_AFFINITY_QUIC)
 		out->protocol = CFG_PROTOCOL_UDP;

@@ -281,8 +281,8 @@ static const struct {
 		      "  protocol: tcp\n"
 		      "  port: 443\n"
 		      "  table: {algorithm: jump}\n"),
-		"f:6:22: algorithm: expected maglev, ring or rendezvous, found the value "
-		"'jump'\n"},
+		"f:6:22: algorithm: expected maglev, ring, rendezvous or stable, found the "
+		"value 'jump'\n"},
 	{"an algorithm nearly right",
 		BYTES("services:\n"
 		      "- name: web\n"
@@ -290,8 +290,53 @@ static const struct {
 		      "  protocol: tcp\n"
 		      "  port: 443\n"
 		      "  table: {algorithm: maglve}\n"),
-		"f:6:22: algorithm: expected maglev, ring or rendezvous, found the value "
-		"'maglve'; did you mean maglev?\n"},
+		"f:6:22: algorithm: expected maglev, ring, rendezvous or stable, found the "
+		"value 'maglve'; did you mean maglev?\n"},
+	{"a stable size that is not prime",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {algorithm: stable, size: 1000}\n"),
+		"f:6:36: size: stable needs a prime number, and 1000 is none; the nearest "
+		"above is 1009\n"},
+	{"an overload without its sign",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {algorithm: stable, overload: 2}\n"),
+		"f:6:40: overload: expected a percentage from 0% to 100% with at most one "
+		"decimal, such as 2% or 0.5%, found the value '2'\n"},
+	{"an overload of another algorithm",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {algorithm: ring, size: 8, overload: 2%}\n"),
+		"f:6:47: overload is for algorithm stable, and this service has ring; remove "
+		"it\n"},
+	{"an overload of the default algorithm, none at all",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {overload: 0}\n"),
+		"f:6:21: overload is for algorithm stable, and this service has maglev; "
+		"remove it\n"},
+	{"an overload of no algorithm that there is",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {algorithm: jump, overload: 2%}\n"),
+		"f:6:22: algorithm: expected maglev, ring, rendezvous or stable, found the "
+		"value 'jump'\n"},
 	{"a size that is not prime",
 		BYTES("services:\n"
 		      "- name: web\n"
@@ -335,7 +380,8 @@ static const struct {
 		      "  protocol: tcp\n"
 		      "  port: 443\n"
 		      "  table: maglev\n"),
-		"f:6:10: expected a mapping with the keys algorithm and size, found the value "
+		"f:6:10: expected a mapping with the keys algorithm, size and overload, found "
+		"the value "
 		"'maglev'\n"},
 	{"an unknown forward mode",
 		BYTES("services:\n"
@@ -1311,7 +1357,9 @@ test_every_key_is_read(void **state)
 		"- {name: u, address: 203.0.113.0, protocol: tcp, port: 1, forward: l2,\n"
 		"   echo: drop, fragment: inner, mss_clamp: auto}\n"
 		"- {name: v, address: 203.0.113.1, protocol: tcp, port: 1, fragment: outer,\n"
-		"   echo: reply, mss_clamp: 65495}\n";
+		"   echo: reply, mss_clamp: 65495, table: {algorithm: stable}}\n"
+		"- {name: x, address: 203.0.113.2, protocol: tcp, port: 1,\n"
+		"   table: {overload: 0.5%, size: 251, algorithm: stable}}\n";
 	const struct cfg_service *service;
 	struct cfg_model model;
 
@@ -1352,6 +1400,7 @@ test_every_key_is_read(void **state)
 	assert_int_equal(service->port, 443);
 	assert_int_equal(service->algorithm, CFG_RING);
 	assert_int_equal(service->n_slots, 4096);
+	assert_int_equal(service->overload, 0);
 	assert_int_equal(service->affinity, CFG_AFFINITY_SOURCE_IP_PORT);
 	assert_int_equal(service->tunnel_port, 1);
 	assert_int_equal(service->vni, 16777215);
@@ -1367,6 +1416,11 @@ test_every_key_is_read(void **state)
 	assert_int_equal(model.services[2].mss_clamp, CFG_MSS_AUTO);
 	assert_int_equal(model.services[3].fragment, CFG_FRAGMENT_OUTER);
 	assert_int_equal(model.services[3].mss_clamp, 65495);
+	assert_int_equal(model.services[3].algorithm, CFG_STABLE);
+	assert_int_equal(model.services[3].n_slots, 65537);
+	assert_int_equal(model.services[3].overload, 20);
+	assert_int_equal(model.services[4].n_slots, 251);
+	assert_int_equal(model.services[4].overload, 5);
 	cfg_model_fini(&model);
 }
 

@@ -238,6 +238,24 @@ test_a_late_answer_is_not_the_next_calls(void **state)
 	ctl_client_close(client);
 }
 
+static void
+test_it_waits_for_ever_where_it_is_told_to(void **state)
+{
+	struct ctl_client_error error = {.code = 0};
+	struct ctl_client *client = NULL;
+	json_t *result = NULL;
+
+	(void)state;
+	start(serve);
+	assert_int_equal(ctl_client_open(path, CTL_CLIENT_FOR_EVER, &client), 0);
+	assert_int_equal(ctl_client_call(client, "wait", NULL, CTL_CLIENT_FOR_EVER, &result,
+				 &error),
+		0);
+	assert_string_equal(json_string_value(result), "late");
+	json_decref(result);
+	ctl_client_close(client);
+}
+
 /* Parameters of so many bytes, their quotes and brackets counted. */
 static json_t *
 make_params(size_t n)
@@ -388,6 +406,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		CLIENT_TEST(test_a_result_and_an_error_come_back),
 		CLIENT_TEST(test_a_late_answer_is_not_the_next_calls),
+		CLIENT_TEST(test_it_waits_for_ever_where_it_is_told_to),
 		CLIENT_TEST(test_long_requests_and_answers_pass_and_too_long_ones_are_told_so),
 		CLIENT_TEST(test_one_client_too_many_is_told_so),
 		CLIENT_TEST(test_what_is_no_answer_is_refused),

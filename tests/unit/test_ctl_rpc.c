@@ -1225,7 +1225,7 @@ test_who_is_in_the_middle_of_something_is_not_closed(void **state)
 	check_refused(fresh, 1);
 	assert_int_equal(stats().evicted, 0);
 	/* Who neither sends the rest nor reads on is stuck, and goes; the others never do. */
-	shift_ms += 3600 * 1000;
+	shift_ms += 3600000;
 	for (size_t i = 0; i < n; i++) {
 		if (i % 3 == 0)
 			continue;

@@ -12,15 +12,14 @@
 
 #include "lb_compiler.h"
 #include "lb_picker.h"
+#include "lb_stable.h"
 
 #define BACKENDS_MAX 64
 
 static const char *golden_path;
 
 struct golden_set {
-	enum lb_algorithm algorithm;
-	uint32_t n_slots;
-	uint64_t seed;
+	struct lb_picker_conf conf;
 	uint32_t n;
 	char names[BACKENDS_MAX][64];
 	struct lb_picker_backend backends[BACKENDS_MAX];
@@ -85,15 +84,17 @@ expect_slots(FILE *file, const struct golden_set *set, const struct lb_picker *p
 	EXPECT(fscanf(file, "%7s", kind) == 1, "slots or a checksum");
 	if (strcmp(kind, "fnv1a") == 0) {
 		EXPECT(checksum(picker) == read_number(file, 16), "%s, %u slots: %016" PRIx64,
-			lb_algorithm_name(set->algorithm), set->n_slots, checksum(picker));
+			lb_algorithm_name(set->conf.algorithm), set->conf.n_slots,
+			checksum(picker));
 		return;
 	}
-	for (uint32_t s = 0; s < set->n_slots; s++) {
+	for (uint32_t s = 0; s < set->conf.n_slots; s++) {
 		const uint32_t want = (uint32_t)read_number(file, 10);
 
 		EXPECT(lb_picker_backend(picker, s) == want,
-			"%s, %u slots, slot %u: %u, not %u", lb_algorithm_name(set->algorithm),
-			set->n_slots, s, lb_picker_backend(picker, s), want);
+			"%s, %u slots, slot %u: %u, not %u",
+			lb_algorithm_name(set->conf.algorithm), set->conf.n_slots, s,
+			lb_picker_backend(picker, s), want);
 	}
 }
 
@@ -111,20 +112,21 @@ test_tables_are_those_of_an_independent_program(void **state)
 		const struct lb_picker *picker;
 		void *mem;
 
-		set.algorithm = algorithm_of(name);
-		set.n_slots = (uint32_t)read_number(file, 10);
-		set.seed = read_number(file, 10);
+		set.conf.algorithm = algorithm_of(name);
+		set.conf.n_slots = (uint32_t)read_number(file, 10);
+		set.conf.slack = LB_STABLE_SLACK_DEFAULT;
+		set.conf.hash_seed = read_number(file, 10);
 		set.n = (uint32_t)read_number(file, 10);
-		EXPECT(lb_picker_check_slots(set.algorithm, set.n_slots) == 0, "%s %u", name,
-			set.n_slots);
+		EXPECT(lb_picker_check_slots(set.conf.algorithm, set.conf.n_slots) == 0,
+			"%s %u", name, set.conf.n_slots);
 		read_backends(file, &set);
-		mem = aligned_alloc(LB_CACHE_LINE, lb_picker_bytes(set.algorithm, set.n_slots));
-		EXPECT(lb_picker_build(mem, set.algorithm, set.n_slots, set.seed, set.backends,
-			       set.n, &picker) == 0,
+		mem = aligned_alloc(LB_CACHE_LINE,
+			lb_picker_bytes(set.conf.algorithm, set.conf.n_slots));
+		EXPECT(lb_picker_build(mem, &set.conf, set.backends, set.n, &picker) == 0,
 			"build");
 		expect_slots(file, &set, picker);
 		EXPECT(fscanf(file, "%3s", end) == 1 && strcmp(end, "end") == 0, "an end");
-		n_of[set.algorithm]++;
+		n_of[set.conf.algorithm]++;
 		free(mem);
 	}
 	EXPECT(feof(file), "something else than a set");

@@ -2,6 +2,7 @@
 #include "expect.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "lb_limits.h"
 #include "lb_picker.h"
 #include "lb_prime.h"
+#include "lb_stable.h"
 #include "xrand.h"
 
 static struct lb_picker_backend
@@ -29,6 +31,21 @@ picker_memory(enum lb_algorithm algorithm, uint32_t n_slots)
 	return mem;
 }
 
+/** lb_picker_build() with the default slack. */
+static int
+build(void *mem, enum lb_algorithm algorithm, uint32_t n_slots, uint64_t hash_seed,
+	const struct lb_picker_backend *backends, size_t n, const struct lb_picker **out)
+{
+	const struct lb_picker_conf conf = {
+		.algorithm = algorithm,
+		.n_slots = n_slots,
+		.slack = LB_STABLE_SLACK_DEFAULT,
+		.hash_seed = hash_seed,
+	};
+
+	return lb_picker_build(mem, &conf, backends, n, out);
+}
+
 static void
 test_algorithms_have_names(void **state)
 {
@@ -36,6 +53,7 @@ test_algorithms_have_names(void **state)
 	assert_string_equal(lb_algorithm_name(LB_MAGLEV), "maglev");
 	assert_string_equal(lb_algorithm_name(LB_RING), "ring");
 	assert_string_equal(lb_algorithm_name(LB_RENDEZVOUS), "rendezvous");
+	assert_string_equal(lb_algorithm_name(LB_STABLE), "stable");
 	assert_string_equal(lb_algorithm_name(LB_N_ALGORITHMS), "unknown");
 }
 
@@ -63,6 +81,9 @@ test_sizes_that_an_algorithm_takes(void **state)
 		{"too large a ring", LB_RING, LB_SLOTS_MAX + 1, -EINVAL},
 		{"rendezvous needs no prime", LB_RENDEZVOUS, 65536, 0},
 		{"too large a rendezvous", LB_RENDEZVOUS, LB_SLOTS_MAX + 1, -EINVAL},
+		{"the smallest stable", LB_STABLE, 7, 0},
+		{"stable needs a prime", LB_STABLE, 65536, -EINVAL},
+		{"the largest stable", LB_STABLE, LB_SLOTS_MAX, 0},
 		{"no algorithm", LB_N_ALGORITHMS, 7, -EINVAL},
 	};
 
@@ -139,11 +160,98 @@ test_what_build_refuses(void **state)
 	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
 		const struct lb_picker *picker = NULL;
 		void *mem = picker_memory(LB_MAGLEV, 7);
-		const int ret = lb_picker_build(mem, LB_MAGLEV, rows[i].n_slots, 1,
-			rows[i].backends, rows[i].n, &picker);
+		const int ret = build(mem, LB_MAGLEV, rows[i].n_slots, 1, rows[i].backends,
+			rows[i].n, &picker);
 
 		EXPECT(ret == rows[i].ret, "%s: %d", rows[i].what, ret);
 		EXPECT((picker == NULL) == (ret != 0), "%s: out", rows[i].what);
+		free(mem);
+	}
+}
+
+static void
+test_a_slack_is_of_stable_alone(void **state)
+{
+	static const struct {
+		const char *what;
+		enum lb_algorithm algorithm;
+		uint32_t slack;
+		int ret;
+	} rows[] = {
+		{"none", LB_STABLE, 0, 0},
+		{"the largest", LB_STABLE, LB_STABLE_SLACK_MAX, 0},
+		{"a larger one", LB_STABLE, LB_STABLE_SLACK_MAX + 1, -EINVAL},
+		{"not looked at", LB_MAGLEV, LB_STABLE_SLACK_MAX + 1, 0},
+	};
+	const struct lb_picker_backend backends[] = {named("a", 3), named("b", 3)};
+	void *mem = picker_memory(LB_STABLE, 65537);
+	uint32_t counts[2];
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const struct lb_picker_conf conf = {
+			.algorithm = rows[i].algorithm,
+			.n_slots = 65537,
+			.slack = rows[i].slack,
+		};
+		const struct lb_picker *picker = NULL;
+		const int ret = lb_picker_build(mem, &conf, backends, 2, &picker);
+
+		EXPECT(ret == rows[i].ret, "%s: %d", rows[i].what, ret);
+		EXPECT((picker == NULL) == (ret != 0), "%s: out", rows[i].what);
+		if (ret != 0)
+			continue;
+		/* Without slack halves are exact; left alone the two of this seed are not. */
+		lb_picker_count(picker, counts, 2);
+		EXPECT((rows[i].slack == LB_STABLE_SLACK_MAX) !=
+				(counts[0] == 32768 || counts[1] == 32768),
+			"%s: %u and %u", rows[i].what, counts[0], counts[1]);
+	}
+	free(mem);
+}
+
+static void
+test_an_overlay_gives_away_what_the_dead_have(void **state)
+{
+	static const struct {
+		const char *what;
+		bool is_dead[4];
+		int ret;
+	} rows[] = {
+		{"nobody", {0}, 0},
+		{"one", {0, 1, 0, 0}, 0},
+		{"all but one", {1, 1, 0, 0}, 0},
+		{"one without slots", {0, 0, 0, 1}, 0},
+		{"all", {1, 1, 1, 1}, -ENOENT},
+		{"all that have slots", {1, 1, 1, 0}, -ENOENT},
+	};
+	const struct lb_picker_backend backends[] = {named("a", 3), named("b", 5),
+		named("c", 9), named("none", 0)};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows) * LB_N_ALGORITHMS; i++) {
+		const size_t row = i / LB_N_ALGORITHMS;
+		const enum lb_algorithm algorithm = (enum lb_algorithm)(i % LB_N_ALGORITHMS);
+		const bool *is_dead = rows[row].is_dead;
+		void *mem = picker_memory(algorithm, 251),
+		     *mem2 = picker_memory(algorithm, 251);
+		const struct lb_picker *configured, *overlay = NULL;
+		int ret;
+
+		EXPECT(build(mem, algorithm, 251, 7, backends, 4, &configured) == 0, "build");
+		ret = lb_picker_overlay(mem2, configured, is_dead, &overlay);
+		EXPECT(ret == rows[row].ret, "%s: %d", rows[row].what, ret);
+		EXPECT((overlay == NULL) == (ret != 0), "%s: out", rows[row].what);
+		for (uint32_t s = 0; s < 251 && ret == 0; s++) {
+			const uint32_t was = lb_picker_backend(configured, s);
+			const uint32_t is = lb_picker_backend(overlay, s);
+
+			EXPECT(lb_picker_slots(overlay) == 251, "as many slots");
+			EXPECT(!is_dead[is], "%s: slot %u is a dead one's", rows[row].what, s);
+			EXPECT(is == was || is_dead[was], "%s: slot %u of %u moved",
+				rows[row].what, s, was);
+		}
+		free(mem2);
 		free(mem);
 	}
 }
@@ -177,6 +285,8 @@ test_too_many_is_refused(void **state)
 		{"one more than slots", LB_MAGLEV, 7, 8, 1, -E2BIG},
 		{"more than slots, on a ring", LB_RING, 7, 8, 1, -E2BIG},
 		{"more than slots, by rendezvous", LB_RENDEZVOUS, 7, 8, 1, -E2BIG},
+		{"more than slots, stable", LB_STABLE, 7, 8, 1, -E2BIG},
+		{"a stable slot for each", LB_STABLE, 7, 7, 1, 0},
 		{"as many as a table holds", LB_MAGLEV, 65537, 65535, 1, 0},
 		{"more than a table holds", LB_MAGLEV, 65537, 65536, 1, -E2BIG},
 		{"too many points for a ring", LB_RING, 251, 161, 65535, -E2BIG},
@@ -189,8 +299,8 @@ test_too_many_is_refused(void **state)
 		struct lb_picker_backend *backends =
 			make_many(rows[i].n, rows[i].weight, &names);
 		void *mem = picker_memory(rows[i].algorithm, rows[i].n_slots);
-		const int ret = lb_picker_build(mem, rows[i].algorithm, rows[i].n_slots, 1,
-			backends, rows[i].n, &picker);
+		const int ret = build(mem, rows[i].algorithm, rows[i].n_slots, 1, backends,
+			rows[i].n, &picker);
 
 		EXPECT(ret == rows[i].ret, "%s: %d", rows[i].what, ret);
 		EXPECT((picker == NULL) == (ret != 0), "%s: out", rows[i].what);
@@ -212,7 +322,7 @@ test_weight_0_is_not_counted_against_slots(void **state)
 	(void)state;
 	for (size_t i = 3; i < 10; i++)
 		backends[i].weight = 5;
-	EXPECT(lb_picker_build(mem, LB_MAGLEV, 7, 1, backends, 20, &picker) == 0, "7 of 20");
+	EXPECT(build(mem, LB_MAGLEV, 7, 1, backends, 20, &picker) == 0, "7 of 20");
 	lb_picker_count(picker, counts, 20);
 	for (size_t i = 0; i < 20; i++)
 		EXPECT(counts[i] == (i >= 3 && i < 10), "backend %zu: %u", i, counts[i]);
@@ -236,11 +346,8 @@ test_weight_0_changes_nothing(void **state)
 		void *mem2 = picker_memory((enum lb_algorithm)a, 251);
 		const struct lb_picker *picker, *picker2;
 
-		EXPECT(lb_picker_build(mem, (enum lb_algorithm)a, 251, 7, with, 5, &picker) ==
-				0,
-			"with");
-		EXPECT(lb_picker_build(mem2, (enum lb_algorithm)a, 251, 7, without, 3,
-			       &picker2) == 0,
+		EXPECT(build(mem, (enum lb_algorithm)a, 251, 7, with, 5, &picker) == 0, "with");
+		EXPECT(build(mem2, (enum lb_algorithm)a, 251, 7, without, 3, &picker2) == 0,
 			"without");
 		for (uint32_t s = 0; s < 251; s++)
 			EXPECT(same[lb_picker_backend(picker, s)] ==
@@ -271,7 +378,7 @@ test_picks_spread_in_proportion(void **state)
 	uint32_t counts[2] = {1000, 1000}, slots_of[2] = {0, 0};
 
 	(void)state;
-	EXPECT(lb_picker_build(mem, LB_RING, 7, 7, backends, 2, &picker) == 0, "build");
+	EXPECT(build(mem, LB_RING, 7, 7, backends, 2, &picker) == 0, "build");
 	EXPECT(lb_picker_slots(picker) == 7, "slots");
 	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
 		EXPECT(lb_picker_slot(picker, rows[i].pick) == rows[i].slot, "%s: %u",
@@ -314,8 +421,7 @@ test_only_the_name_and_the_seed_are_hashed(void **state)
 		const uint64_t h_1 =
 			lb_hash_name(backends[first].name, backends[first].name_bytes, seed, 1);
 
-		EXPECT(lb_picker_build(mem, LB_MAGLEV, 11, seed, backends, 2, &picker) == 0,
-			"build");
+		EXPECT(build(mem, LB_MAGLEV, 11, seed, backends, 2, &picker) == 0, "build");
 		EXPECT(lb_picker_backend(picker, (uint32_t)(h_1 % 11)) == first,
 			"seed %u: the canonically first has its first choice",
 			(unsigned int)seed);
@@ -333,6 +439,7 @@ test_each_allocation_may_fail(void **state)
 		[LB_MAGLEV] = 2 + 7,
 		[LB_RING] = 2 + 2,
 		[LB_RENDEZVOUS] = 2 + 2,
+		[LB_STABLE] = 2 + 7,
 	};
 	const struct lb_picker_backend backends[] = {named("a", 3), named("b", 5)};
 	void *mem = picker_memory(LB_MAGLEV, 7);
@@ -344,13 +451,12 @@ test_each_allocation_may_fail(void **state)
 
 		for (int i = 1; i <= n_allocations[a]; i++) {
 			failing_malloc_at = i;
-			ret = lb_picker_build(mem, (enum lb_algorithm)a, 7, 1, backends, 2,
-				&picker);
+			ret = build(mem, (enum lb_algorithm)a, 7, 1, backends, 2, &picker);
 			EXPECT(ret == -ENOMEM, "algorithm %d, allocation %d: %d", a, i, ret);
 			EXPECT(picker == NULL, "untouched");
 		}
 		failing_malloc_at = n_allocations[a] + 1;
-		ret = lb_picker_build(mem, (enum lb_algorithm)a, 7, 1, backends, 2, &picker);
+		ret = build(mem, (enum lb_algorithm)a, 7, 1, backends, 2, &picker);
 		EXPECT(ret == 0 && picker != NULL, "algorithm %d makes no more: %d", a, ret);
 		failing_malloc_at = 0;
 	}
@@ -365,6 +471,8 @@ main(void)
 		cmocka_unit_test(test_sizes_that_an_algorithm_takes),
 		cmocka_unit_test(test_next_prime),
 		cmocka_unit_test(test_what_build_refuses),
+		cmocka_unit_test(test_a_slack_is_of_stable_alone),
+		cmocka_unit_test(test_an_overlay_gives_away_what_the_dead_have),
 		cmocka_unit_test(test_too_many_is_refused),
 		cmocka_unit_test(test_weight_0_is_not_counted_against_slots),
 		cmocka_unit_test(test_weight_0_changes_nothing),
