@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "compare_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SEEDS_MAX 100000u
+#define KEYS_MAX  (1u << 28)
+
+const char compare_help[] =
+	"Usage: shunt-compare [OPTION]...\n"
+	"       shunt-compare --config FILE --service NAME --against OTHER.yaml\n"
+	"Put algorithms of consistent hashing side by side: how even they are, what a change "
+	"of\n"
+	"backends moves, and what they cost.\n"
+	"\n"
+	"  -a, --algorithms NAME,... all (default), or of maglev, stable, ring, bounded,\n"
+	"                            rendezvous, slots, anchor, jump, ketama, modulo\n"
+	"  -b, --backends N,N        how many backends (default: 100)\n"
+	"  -s, --size M,M            slots of a table (default: 65537)\n"
+	"  -w, --weights WHICH       equal (default), drawn from a range like 1..100, or a "
+	"file:\n"
+	"                            a backend a line, its weight or its name and weight\n"
+	"  -c, --changes NAME,...    of remove-one, add-one, reweight (one backend's weight up "
+	"by\n"
+	"                            a tenth), drain, remove-tenth, fail-tenth (default: all)\n"
+	"  -k, --seeds K             repetitions, each with another hash_seed (default: 10)\n"
+	"  -K, --keys N              keys to ask algorithms without slots (default: 1048576)\n"
+	"\n"
+	"  -f, --config FILE         what another configuration would move of a service,\n"
+	"  -S, --service NAME        under each algorithm\n"
+	"  -g, --against OTHER.yaml\n"
+	"\n"
+	"  -p, --plot DIR            write SVG there, too\n"
+	"  -t, --teach               the classic small cases, instead\n"
+	"  -j, --json                a JSON object in the place of tables\n"
+	"  -h, --help                this text\n"
+	"  -V, --version             the version\n"
+	"\n"
+	"Exit status: 0 done; 1 the work failed; 2 bad usage or bad configuration.\n";
+
+static const struct option long_options[] = {
+	{"algorithms", required_argument, NULL, 'a'},
+	{"backends", required_argument, NULL, 'b'},
+	{"size", required_argument, NULL, 's'},
+	{"weights", required_argument, NULL, 'w'},
+	{"changes", required_argument, NULL, 'c'},
+	{"seeds", required_argument, NULL, 'k'},
+	{"keys", required_argument, NULL, 'K'},
+	{"config", required_argument, NULL, 'f'},
+	{"service", required_argument, NULL, 'S'},
+	{"against", required_argument, NULL, 'g'},
+	{"plot", required_argument, NULL, 'p'},
+	{"teach", no_argument, NULL, 't'},
+	{"json", no_argument, NULL, 'j'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
+};
+
+/** What is read, and which options that do not go with others were there. */
+struct reading {
+	struct compare_options options;
+	bool has_weights;
+	bool has_changes;
+	bool has_seeds;
+};
+
+/* Digits alone; n_bytes of text. */
+static bool
+is_number(const char *text, size_t n_bytes, uint32_t max, uint32_t *out)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < n_bytes; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		value = value * 10 + (uint64_t)(text[i] - '0');
+		if (value > max)
+			return false;
+	}
+	*out = (uint32_t)value;
+	return n_bytes > 0;
+}
+
+static int
+take_count(const char *option, const char *text, uint32_t max, uint32_t *out)
+{
+	uint32_t value;
+
+	if (!is_number(text, strlen(text), max, &value) || value == 0) {
+		(void)fprintf(stderr,
+			"shunt-compare: --%s wants a whole number, 1..%" PRIu32 ", not '%s'\n",
+			option, max, text);
+		return -EINVAL;
+	}
+	*out = value;
+	return 0;
+}
+
+/** Append one that is not there; its place in the list is that of its first mention. */
+static int
+add_to_list(const char *option, uint32_t value, struct compare_list *out)
+{
+	for (size_t i = 0; i < out->n; i++) {
+		if (out->items[i] == value)
+			return 0;
+	}
+	if (out->n == COMPARE_LIST_MAX) {
+		(void)fprintf(stderr, "shunt-compare: --%s takes %u values at most\n", option,
+			COMPARE_LIST_MAX);
+		return -EINVAL;
+	}
+	out->items[out->n++] = value;
+	return 0;
+}
+
+struct range {
+	uint32_t min;
+	uint32_t max;
+};
+
+static int
+take_counts(const char *option, const char *text, struct range range, struct compare_list *out)
+{
+	out->n = 0;
+	for (;;) {
+		const size_t n_bytes = strcspn(text, ",");
+		uint32_t value;
+
+		if (!is_number(text, n_bytes, range.max, &value) || value < range.min) {
+			(void)fprintf(stderr,
+				"shunt-compare: --%s wants whole numbers, %" PRIu32 "..%" PRIu32
+				", with commas between, not '%.*s'\n",
+				option, range.min, range.max, (int)n_bytes, text);
+			return -EINVAL;
+		}
+		if (add_to_list(option, value, out) != 0)
+			return -EINVAL;
+		if (text[n_bytes] == '\0')
+			return 0;
+		text += n_bytes + 1;
+	}
+}
+
+static bool
+find_word(const char *const words[], const char *text, size_t n_bytes, uint32_t *out)
+{
+	for (uint32_t i = 0; words[i] != NULL; i++) {
+		if (strlen(words[i]) == n_bytes && memcmp(words[i], text, n_bytes) == 0) {
+			*out = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int
+take_words(const char *option, const char *const words[], const char *text,
+	struct compare_list *out)
+{
+	out->n = 0;
+	for (;;) {
+		const size_t n_bytes = strcspn(text, ",");
+		uint32_t value;
+
+		if (!find_word(words, text, n_bytes, &value)) {
+			(void)fprintf(stderr, "shunt-compare: --%s knows", option);
+			for (size_t i = 0; words[i] != NULL; i++)
+				(void)fprintf(stderr, "%s %s", i == 0 ? "" : ",", words[i]);
+			(void)fprintf(stderr, "; with commas between, not '%.*s'\n",
+				(int)n_bytes, text);
+			return -EINVAL;
+		}
+		if (add_to_list(option, value, out) != 0)
+			return -EINVAL;
+		if (text[n_bytes] == '\0')
+			return 0;
+		text += n_bytes + 1;
+	}
+}
+
+static int
+take_algorithms(const char *text, struct compare_options *out)
+{
+	out->is_all = strcmp(text, "all") == 0;
+	if (!out->is_all)
+		return take_words("algorithms", compare_algorithm_words, text,
+			&out->algorithms);
+	out->algorithms.n = 0;
+	for (uint32_t i = 0; i < COMPARE_N_ALGORITHMS; i++)
+		out->algorithms.items[out->algorithms.n++] = i;
+	return 0;
+}
+
+static int
+take_weights(const char *text, struct compare_weights *out)
+{
+	const char *dots = strstr(text, "..");
+
+	*out = (struct compare_weights){.text = text, .least = 100, .most = 100};
+	if (strcmp(text, "equal") == 0)
+		return 0;
+	if (dots == NULL || dots == text || text[strspn(text, "0123456789.")] != '\0') {
+		out->file = text;
+		return 0;
+	}
+	if (!is_number(text, (size_t)(dots - text), LB_WEIGHT_MAX, &out->least) ||
+		!is_number(dots + 2, strlen(dots + 2), LB_WEIGHT_MAX, &out->most) ||
+		out->least == 0 || out->least > out->most) {
+		(void)fprintf(stderr,
+			"shunt-compare: --weights wants a range from 1 to 65535, the least "
+			"first, "
+			"like 1..100, not '%s'\n",
+			text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Options that say what is compared. */
+static int
+take_subject(int option, const char *value, struct reading *reading)
+{
+	struct compare_options *out = &reading->options;
+
+	switch (option) {
+	case 'a':
+		return take_algorithms(value, out);
+	case 'b':
+		out->has_backends = true;
+		return take_counts("backends", value,
+			(struct range){1, LB_SERVICE_BACKENDS_MAX}, &out->backends);
+	case 's':
+		out->has_sizes = true;
+		return take_counts("size", value, (struct range){LB_SLOTS_MIN, LB_SLOTS_MAX},
+			&out->sizes);
+	case 'w':
+		reading->has_weights = true;
+		return take_weights(value, &out->weights);
+	case 'c':
+		reading->has_changes = true;
+		return take_words("changes", compare_change_words, value, &out->changes);
+	case 'k':
+		reading->has_seeds = true;
+		return take_count("seeds", value, SEEDS_MAX, &out->n_seeds);
+	case 'K':
+		return take_count("keys", value, KEYS_MAX, &out->n_keys);
+	default: /* getopt_long() has said what is wrong */
+		return -EINVAL;
+	}
+}
+
+static int
+take_option(int option, const char *value, struct reading *reading)
+{
+	struct compare_options *out = &reading->options;
+
+	switch (option) {
+	case 'f':
+		out->config = value;
+		return 0;
+	case 'S':
+		out->service = value;
+		return 0;
+	case 'g':
+		out->against = value;
+		return 0;
+	case 'p':
+		out->plot = value;
+		return 0;
+	case 't':
+		out->wants_teach = true;
+		return 0;
+	case 'j':
+		out->is_json = true;
+		return 0;
+	case 'h':
+		out->wants_help = true;
+		return 0;
+	case 'V':
+		out->wants_version = true;
+		return 0;
+	default:
+		return take_subject(option, value, reading);
+	}
+}
+
+/** What is right by itself and not together; NULL where nothing is. */
+static const char *
+find_clash(const struct reading *reading)
+{
+	const struct compare_options *options = &reading->options;
+	const bool has_config =
+		options->config != NULL || options->service != NULL || options->against != NULL;
+
+	if (options->wants_teach && (options->is_json || options->plot != NULL || has_config))
+		return "--teach is a text, with cases of its own; leave --json, --plot and "
+		       "--config out";
+	if (has_config && (options->config == NULL || options->service == NULL ||
+				  options->against == NULL))
+		return "--config, --service and --against belong together: name two "
+		       "configurations and the service that both have";
+	if (has_config && (options->has_backends || reading->has_weights ||
+				  reading->has_changes || reading->has_seeds))
+		return "with --config the files say backends, weights, change and seed; leave "
+		       "--backends, --weights, --changes and --seeds out";
+	if (has_config && options->sizes.n > 1)
+		return "with --config one --size is enough";
+	if (options->weights.file != NULL && options->has_backends)
+		return "a file of --weights says how many backends there are; leave "
+		       "--backends out";
+	return NULL;
+}
+
+static int
+check_options(const struct reading *reading)
+{
+	const char *clash = find_clash(reading);
+
+	if (clash == NULL)
+		return 0;
+	(void)fprintf(stderr, "shunt-compare: %s\n", clash);
+	return -EINVAL;
+}
+
+static void
+set_defaults(struct compare_options *out)
+{
+	*out = (struct compare_options){
+		.backends = {{100}, 1},
+		.sizes = {{LB_SLOTS_DEFAULT}, 1},
+		.weights = {.text = "equal", .least = 100, .most = 100},
+		.n_seeds = 10,
+		.n_keys = 1u << 20,
+	};
+	(void)take_algorithms("all", out);
+	for (uint32_t i = 0; i < COMPARE_N_CHANGES; i++)
+		out->changes.items[out->changes.n++] = i;
+}
+
+int
+compare_options_read(int argc, char *argv[], struct compare_options *out)
+{
+	struct reading reading = {.has_weights = false};
+	int option;
+
+	set_defaults(&reading.options);
+	while ((option = getopt_long(argc, argv, "a:b:s:w:c:k:K:f:S:g:p:tjhV", long_options,
+			NULL)) != -1) {
+		if (take_option(option, optarg, &reading) != 0)
+			return -EINVAL;
+		if (reading.options.wants_help || reading.options.wants_version)
+			break;
+	}
+	if (!reading.options.wants_help && !reading.options.wants_version) {
+		if (optind < argc) {
+			(void)fprintf(stderr,
+				"shunt-compare: '%s' is no option, and there is nothing to "
+				"name but options\n",
+				argv[optind]);
+			return -EINVAL;
+		}
+		if (check_options(&reading) != 0)
+			return -EINVAL;
+	}
+	*out = reading.options;
+	return 0;
+}
