@@ -81,9 +81,8 @@ dp_fragments_abandon(struct dp_worker *worker, struct dp_chain *settled)
 }
 
 void
-dp_fragment_tell(struct dp_worker *worker, unsigned int home, const struct dp_note *note)
+dp_fragment_tell(struct dp_worker *worker, unsigned int home, struct dp_note *note)
 {
-	if (rte_ring_enqueue_elem(worker->mail[home].notes, (void *)(uintptr_t)note,
-		    sizeof(*note)) != 0)
+	if (rte_ring_enqueue_elem(worker->mail[home].notes, note, sizeof(*note)) != 0)
 		dp_count(&worker->figures.lost_notes, 1);
 }

@@ -59,6 +59,6 @@ void dp_fragments_expire(struct dp_worker *worker, uint64_t now_ns, struct dp_ch
 void dp_fragments_abandon(struct dp_worker *worker, struct dp_chain *settled);
 
 /** Tell a datagram's home of its first fragment; a note that finds no room is counted. */
-void dp_fragment_tell(struct dp_worker *worker, unsigned int home, const struct dp_note *note);
+void dp_fragment_tell(struct dp_worker *worker, unsigned int home, struct dp_note *note);
 
 #endif

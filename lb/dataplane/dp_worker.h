@@ -53,7 +53,7 @@ struct dp_burst {
  * Grouped by who writes it: the first line is constant after start, so a reader of the
  * counters that follow never slows the loads the packet loop makes from it.
  */
-struct dp_worker {
+struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see above */
 	alignas(LB_CACHE_LINE) struct lb_flow_table *flows;
 	const dp_snapshot_ref *current; /**< the plane's */
 	struct rte_rcu_qsbr *qsbr;

@@ -420,7 +420,7 @@ test_reading_after_edits_is_reading_afresh(void **state)
 		cfg_reader_destroy(reader);
 	}
 	/* Else the edits are such that the test says nothing. */
-	EXPECT(n_partial > N_FILES * EDITS_A_FILE / 10, "only %u parts were read",
+	EXPECT(n_partial > N_FILES * EDITS_A_FILE / 20, "only %u parts were read",
 		(unsigned int)n_partial);
 	EXPECT(n_right > N_FILES * EDITS_A_FILE / 10, "only %u texts were right", n_right);
 }
