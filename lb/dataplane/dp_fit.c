@@ -102,11 +102,11 @@ no_memory:
 	return LB_DROP_NO_MEMORY;
 }
 
-/* Of this worker alone, so that two never give out one. */
+/* Of this worker alone, so that two never give out one: a power of two divides its wraps. */
 static uint32_t
 next_id(struct dp_worker *worker)
 {
-	worker->next_id += worker->n_workers;
+	worker->next_id += rte_align32pow2(worker->n_workers);
 	return worker->next_id;
 }
 

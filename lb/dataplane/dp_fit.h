@@ -26,7 +26,7 @@ struct dp_passage {
  *
  * @param m  In: the packet. Out, where the result is LB_FORWARD: the first piece, and the
  * others one after the other beside it, if there are any. LB_REPLY: the answer. Otherwise it is
- * what it was.
+ * to be dropped.
  * @param[out] d  Its has_more.
  * @retval LB_FORWARD          Cut; the packet itself is freed.
  * @retval LB_REPLY            Answered, in place.

@@ -76,7 +76,7 @@ enum lb_verdict dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes,
  * @retval LB_FORWARD           Ready to be sent.
  * @retval LB_DROP_NO_NEXT_HOP  Nobody to send it to; untouched.
  * @retval LB_DROP_TOO_BIG      Over the MTU with its outer header; untouched.
- * @retval LB_DROP_NO_MEMORY    No headroom; untouched.
+ * @retval LB_DROP_NO_MEMORY    No headroom; to be dropped.
  */
 enum lb_verdict dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 	const struct dp_backend *backend, uint32_t entropy);

@@ -183,7 +183,7 @@ void
 dp_publish(struct dp *dp, struct dp_snapshot *next)
 {
 	static const struct timespec nap = {.tv_nsec = GRACE_NAP_NS};
-	/* Release: pairs with the acquire in dp_worker_burst(); all of next is seen there. */
+	/* Release: pairs with the acquire in load_snapshot(); all of next is seen there. */
 	struct dp_snapshot *old =
 		atomic_exchange_explicit(&dp->current, next, memory_order_acq_rel);
 	const uint64_t token = rte_rcu_qsbr_start(dp->qsbr);

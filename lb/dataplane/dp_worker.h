@@ -43,7 +43,7 @@ struct dp_burst {
 	struct dp_decision decisions[DP_BURST_MAX]; /**< the result */
 	uint16_t n;                                 /**< 0..DP_BURST_MAX */
 	bool is_placed; /**< each packet is this worker's: none is handed on */
-	/** How the device that they came by spreads packets; NULL where is_placed. */
+	/** How the device that they came by spreads packets; not looked at where is_placed. */
 	const struct dp_rss *rss;
 	/** Packets that waited and are decided, besides those that leave after one of pkts. */
 	struct dp_chain settled;
@@ -66,7 +66,7 @@ struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see abov
 	struct lb_rate *replies;
 	void *replies_mem;
 	size_t replies_bytes;
-	struct rte_mempool *spare;  /**< the plane's: for what waits, and for pieces */
+	struct rte_mempool *spare;  /**< the plane's: for pieces of what is cut */
 	const struct dp_mail *mail; /**< the plane's: of all workers */
 	unsigned int n_workers;
 	uint32_t next_id; /**< of outer packets that are cut */
