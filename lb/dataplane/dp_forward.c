@@ -552,7 +552,6 @@ release(const struct stages *s, struct rte_mbuf *m, const struct lb_fragment_dec
 	more = d.has_more ? dp_beside(m)->next : NULL;
 	d.has_more = false;
 	dp_beside(m)->decision = d;
-	dp_beside(m)->now_ns = now_ns;
 	dp_chain_append(chain, m);
 	append_more(chain, more);
 }
@@ -723,8 +722,10 @@ void
 dp_forward_note(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	const struct dp_note *note, uint64_t now_ns, struct dp_chain *settled)
 {
-	const struct stages s = {.worker = worker, .snapshot = snapshot};
+	struct stages s; /* of a burst that is none: the rest is not looked at */
 
+	s.worker = worker;
+	s.snapshot = snapshot;
 	/* If it does not fit what is known here, what waits is given up in time. */
 	if (lb_fragment_first(worker->fragments.table, &note->key, &note->range,
 		    &note->decision, now_ns) == LB_FORWARD)

@@ -23,7 +23,6 @@ struct outbox {
 
 /* What the loop keeps between rounds; too large for a stack. */
 struct loop {
-	struct dp_lcore *lcore;
 	struct dp *dp;
 	struct dp_worker *worker;
 	uint64_t now_ns;
@@ -341,7 +340,6 @@ dp_loop_run(struct dp_lcore *lcore)
 
 	if (loop == NULL)
 		return -ENOMEM;
-	loop->lcore = lcore;
 	loop->dp = lcore->dp;
 	loop->worker = lcore->worker;
 	dp_worker_online(lcore->worker);
