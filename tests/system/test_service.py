@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""shuntd under systemd: what it tells it, its log, and the unit.
+"""shuntd under systemd: what it tells it, and its log.
 
-systemd is played by a socket of the test's. SHUNTD names the program; SHUNT_UNIT the unit.
+systemd is played by a socket of the test's. SHUNTD names the program.
 """
 
 import fcntl
@@ -19,7 +19,6 @@ import time
 import unittest
 
 SHUNTD = os.environ.get("SHUNTD", "")
-SHUNT_UNIT = os.environ.get("SHUNT_UNIT", "")
 # Errors of one file that are told.
 N_TOLD = 1000
 # Of one start or word, also under sanitizers on a busy machine.
@@ -385,30 +384,9 @@ class Log(ServiceCase):
         self.stop()
 
 
-class Unit(unittest.TestCase):
-    def test_systemd_takes_it(self):
-        analyze = shutil.which("systemd-analyze")
-        if analyze is None:
-            self.skipTest("there is no systemd-analyze here")
-        text = pathlib.Path(SHUNT_UNIT).read_text(encoding="utf-8")
-        self.assertIn("/usr/local/sbin/shuntd ", text)
-        with tempfile.TemporaryDirectory(prefix="shunt-service-") as folder:
-            unit = pathlib.Path(folder) / "shuntd.service"
-            unit.write_text(text.replace("/usr/local/sbin/shuntd ", f"{SHUNTD} "),
-                            encoding="utf-8")
-            done = subprocess.run([analyze, "verify", "--man=no", unit], check=False, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  timeout=TIMEOUT_S)
-        # It also speaks of other units of the machine; what it says of ours names ours.
-        about = [line for line in done.stdout.splitlines() if "shuntd" in line]
-        self.assertEqual(about, [])
-        self.assertEqual(done.returncode, 0, done.stdout)
-
-
 def main():
-    for name in ("SHUNTD", "SHUNT_UNIT"):
-        if not pathlib.Path(os.environ.get(name, "")).is_file():
-            sys.exit(f"{name} does not name its file; meson sets it")
+    if not pathlib.Path(SHUNTD).is_file():
+        sys.exit("SHUNTD does not name its file; meson sets it")
     # unittest runs no cleanups where it is interrupted by a time limit's SIGTERM.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     unittest.main(verbosity=2)
