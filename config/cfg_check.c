@@ -7,6 +7,7 @@
 
 #include "cfg_check_parts.h"
 #include "cfg_seen.h"
+#include "lb_device.h"
 #include "lb_prime.h"
 
 #define MTU_IPV6_MIN 1280u
@@ -127,14 +128,6 @@ find_interface_flaw(const char *name)
 	return NULL;
 }
 
-/* By its driver's name, or the alias of that. */
-static bool
-is_packet_socket(const char *device)
-{
-	return strncmp(device, "net_af_packet", 13) == 0 ||
-	       strncmp(device, "eth_af_packet", 13) == 0;
-}
-
 /*
  * A port's twin is a TAP device of its name. Packet sockets have none: the kernel hears by
  * their interface itself.
@@ -149,7 +142,7 @@ check_twin_names(const struct cfg_dataplane *dataplane, size_t n, struct cfg_err
 		const char *expected;
 
 		if (port->name == NULL || port->device == NULL ||
-			is_packet_socket(port->device))
+			lb_device_is_packet_socket(port->device))
 			continue;
 		expected = find_interface_flaw(port->name);
 		if (expected != NULL)
@@ -157,6 +150,33 @@ check_twin_names(const struct cfg_dataplane *dataplane, size_t n, struct cfg_err
 				"name: expected one %s, as with kernel: tap the kernel has an "
 				"interface of this name, found '%s'; kernel: none takes any",
 				expected, port->name);
+	}
+}
+
+/* The first of the ports before one that has the same device; NULL: none. */
+static const struct cfg_port *
+find_same_device(const struct cfg_port *ports, size_t port)
+{
+	for (size_t i = 0; i < port && ports[port].device != NULL; i++) {
+		if (ports[i].device != NULL &&
+			lb_device_is_same(ports[i].device, ports[port].device))
+			return &ports[i];
+	}
+	return NULL;
+}
+
+static void
+check_devices(const struct cfg_port *ports, size_t n, struct cfg_errors *errors)
+{
+	for (size_t i = 1; i < n; i++) {
+		const struct cfg_port *first = find_same_device(ports, i);
+
+		if (first != NULL)
+			cfg_error(errors, ports[i].device_pos,
+				"device: '%s' is that of port '%s', on line %" PRIu32
+				"; expected one of its own",
+				ports[i].device, first->name == NULL ? "" : first->name,
+				first->device_pos.line);
 	}
 }
 
@@ -168,6 +188,7 @@ check_ports(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
 
 	check_port_names(dataplane->ports, n, errors);
 	check_twin_names(dataplane, n, errors);
+	check_devices(dataplane->ports, n, errors);
 	if (are_too_many)
 		cfg_error(errors, dataplane->ports[LB_PORTS_MAX].pos,
 			"one port too many; expected at most %u", LB_PORTS_MAX);
@@ -593,4 +614,14 @@ cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors)
 		n_backends = n;
 	}
 	return errors->n_errors == n_before;
+}
+
+void
+cfg_check_daemon(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
+{
+	const struct cfg_pos top = {1, 1};
+
+	if (dataplane->n_ports == 0 && dataplane->bad == 0)
+		cfg_error(errors, dataplane->ports_pos.line != 0 ? dataplane->ports_pos : top,
+			"dataplane.ports: expected 1 to %u ports, found none", LB_PORTS_MAX);
 }

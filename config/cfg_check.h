@@ -11,15 +11,22 @@
 
 /**
  * Tell errors of everything wrong between the parts of a model: duplicate names, more ports
- * than LB_PORTS_MAX, a port's name that its twin cannot have, two services with the same
- * (address, protocol, port), more backends than slots, a table size that is not prime where it
- * must be, a ring with too many points, a backend of a family that no port can send from or of
- * an address that is the balancer's own, server ids that QUIC configurations do not fit.
+ * than LB_PORTS_MAX, a port's name that its twin cannot have, two ports with one device, two
+ * services with the same (address, protocol, port), more backends than slots, a table size that
+ * is not prime where it must be, a ring with too many points, a backend of a family that no
+ * port can send from or of an address that is the balancer's own, server ids that QUIC
+ * configurations do not fit.
  *
  * @return whether nothing is wrong. Warnings (all weights 0, a share under one slot, a
  *         tunnel that leads back) do not count.
  */
 bool cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors);
+
+/**
+ * Tell errors where a model, which may be right for others, is none that shuntd could start
+ * from: it has no ports, and nothing was told yet of why.
+ */
+void cfg_check_daemon(const struct cfg_dataplane *dataplane, struct cfg_errors *errors);
 
 /**
  * Whether one backend may stand in a service of this model; errors is told otherwise.

@@ -46,9 +46,11 @@ void cfg_decode_model(const struct cfg_node *root, struct cfg_errors *errors,
  * Check a decoded model as a whole, also after errors: what is wrong between the parts belongs
  * to the same run.
  *
+ * @param needs_ports  Whether a model without ports is wrong.
  * @return 0, or -EINVAL or -ENOMEM where errors has been told anything by now; the model is
  *         freed then.
  */
-int cfg_finish_model(struct cfg_model *model, struct cfg_errors *errors) lb_must_check;
+int cfg_finish_model(struct cfg_model *model, bool needs_ports,
+	struct cfg_errors *errors) lb_must_check;
 
 #endif

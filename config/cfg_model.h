@@ -184,6 +184,7 @@ struct cfg_port {
 	uint8_t bad;     /**< CFG_BAD_*, 0 outside of cfg_read_*() */
 	struct cfg_pos pos;
 	struct cfg_pos name_pos;
+	struct cfg_pos device_pos;
 	struct cfg_pos mtu_pos;
 };
 
@@ -204,6 +205,8 @@ struct cfg_dataplane {
 	uint32_t replies_source;     /**< per worker, source and second */
 	struct cfg_port *ports;
 	size_t n_ports;
+	uint8_t bad;              /**< CFG_BAD_OTHER: of ports; 0 outside of cfg_read_*() */
+	struct cfg_pos ports_pos; /**< of the ports' value, or the nearest around it */
 };
 
 struct cfg_model {

@@ -30,6 +30,7 @@ static const char part_head[] = "services:\n";
 #define PART_HEAD_BYTES (sizeof(part_head) - 1)
 
 struct cfg_reader {
+	bool needs_ports;
 	/* The last text that was right; NULL: none is kept. */
 	char *text;
 	size_t n_bytes;
@@ -47,12 +48,14 @@ struct part {
 };
 
 struct cfg_reader *
-cfg_reader_create(void)
+cfg_reader_create(bool needs_ports)
 {
 	struct cfg_reader *reader = calloc(1, sizeof(*reader));
 
-	if (reader != NULL)
-		cfg_model_init(&reader->model);
+	if (reader == NULL)
+		return NULL;
+	reader->needs_ports = needs_ports;
+	cfg_model_init(&reader->model);
 	return reader;
 }
 
@@ -124,11 +127,13 @@ move_service(struct cfg_service *service, uint32_t after, uint32_t n)
 static void
 move_ports(struct cfg_dataplane *dataplane, uint32_t after, uint32_t n)
 {
+	move_pos(&dataplane->ports_pos, after, n);
 	for (size_t i = 0; i < dataplane->n_ports; i++) {
 		struct cfg_port *port = &dataplane->ports[i];
 
 		move_pos(&port->pos, after, n);
 		move_pos(&port->name_pos, after, n);
+		move_pos(&port->device_pos, after, n);
 		move_pos(&port->mtu_pos, after, n);
 	}
 }
@@ -434,7 +439,7 @@ read_whole(struct cfg_reader *reader, char *text, size_t n_bytes, struct cfg_err
 	can_keep = errors->n_errors == 0 && errors->n_warnings == 0 &&
 		   cfg_items_find(text, n_bytes, root, &items) == 0;
 	cfg_node_free(root);
-	ret = cfg_finish_model(&model, errors);
+	ret = cfg_finish_model(&model, reader->needs_ports, errors);
 	if (ret == 0 && can_keep) {
 		keep_whole(reader, text, n_bytes, items, &model);
 	} else {
@@ -462,7 +467,7 @@ read_text(struct cfg_reader *reader, char *text, size_t n_bytes, struct cfg_erro
 		return read_whole(reader, text, n_bytes, errors, out);
 	}
 	reader->n_partial++;
-	ret = cfg_finish_model(&model, errors);
+	ret = cfg_finish_model(&model, reader->needs_ports, errors);
 	if (ret == 0) {
 		keep_part(reader, text, n_bytes, &part, &model);
 		*out = model;

@@ -9,7 +9,7 @@
  * A reader keeps the last text that was right, and its model. Where the next text differs in
  * some items of `services` alone, only those are parsed; of the others the reader copies what
  * it has. All else, and all that is wrong or doubtful, is read whole. So the result and the
- * messages are always those of cfg_read_file().
+ * messages are always those of cfg_read_file(), but for ports that are needed.
  *
  * Not thread-safe: at most one thread at a time.
  */
@@ -18,9 +18,11 @@
 
 struct cfg_reader;
 
-/** @return a reader that has read nothing, to be given to cfg_reader_destroy(); NULL: no memory
+/**
+ * @param needs_ports  Whether a file without ports is wrong, as it is for shuntd.
+ * @return a reader that has read nothing, to be given to cfg_reader_destroy(); NULL: no memory.
  */
-struct cfg_reader *cfg_reader_create(void);
+struct cfg_reader *cfg_reader_create(bool needs_ports);
 
 void cfg_reader_destroy(struct cfg_reader *reader);
 

@@ -115,10 +115,13 @@ decode_root(const struct cfg_node *root, struct cfg_errors *errors, struct cfg_m
 		cfg_error(errors, (struct cfg_pos){1, 1},
 			"nothing is in it; write 'services: []' for a configuration without "
 			"services");
+		out->dataplane.bad = CFG_BAD_OTHER;
 		return;
 	}
-	if (!cfg_node_check_keys(root, keys, errors))
+	if (!cfg_node_check_keys(root, keys, errors)) {
+		out->dataplane.bad = CFG_BAD_OTHER;
 		return;
+	}
 	cfg_decode_dataplane(cfg_node_get(root, "dataplane"), errors, &out->dataplane);
 	decode_control(cfg_node_get(root, "control"), errors, out);
 	cfg_decode_services(cfg_node_get(root, "services"), errors, out);
@@ -136,10 +139,13 @@ cfg_decode_model(const struct cfg_node *root, struct cfg_errors *errors, struct 
 }
 
 int
-cfg_finish_model(struct cfg_model *model, struct cfg_errors *errors)
+cfg_finish_model(struct cfg_model *model, bool needs_ports, struct cfg_errors *errors)
 {
-	if (!errors->no_memory && !cfg_must_stop(errors))
+	if (!errors->no_memory && !cfg_must_stop(errors)) {
+		if (needs_ports)
+			cfg_check_daemon(&model->dataplane, errors);
 		(void)cfg_check_model(model, errors);
+	}
 	if (errors->n_errors == 0)
 		return 0;
 	cfg_model_fini(model);
@@ -155,7 +161,7 @@ read_tree(struct cfg_node *root, struct cfg_errors *errors, struct cfg_model *ou
 
 	cfg_decode_model(root, errors, &model);
 	cfg_node_free(root);
-	ret = cfg_finish_model(&model, errors);
+	ret = cfg_finish_model(&model, false, errors);
 	if (ret == 0)
 		*out = model;
 	return ret;

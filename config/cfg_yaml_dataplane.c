@@ -189,10 +189,12 @@ decode_port_texts(const struct cfg_node *node, struct cfg_errors *errors, struct
 		out->name = cfg_keep_text(text, errors);
 		out->name_pos = name->pos;
 	}
-	if (device == NULL)
+	if (device == NULL) {
 		(void)cfg_missing_key(node, "port", "device", errors);
-	else if (cfg_read_text(device, "device", errors, &text))
+	} else if (cfg_read_text(device, "device", errors, &text)) {
 		out->device = cfg_keep_text(text, errors);
+		out->device_pos = device->pos;
+	}
 }
 
 static void
@@ -229,8 +231,13 @@ decode_ports(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 {
 	const size_t n = cfg_count_items(node, "ports", errors);
 
-	if (n == 0)
+	if (node != NULL)
+		out->ports_pos = node->pos;
+	if (n == 0) {
+		if (node != NULL && node->kind != CFG_SEQUENCE && !cfg_node_is_null(node))
+			out->bad = CFG_BAD_OTHER;
 		return;
+	}
 	out->ports = calloc(n, sizeof(*out->ports));
 	if (out->ports == NULL) {
 		cfg_error_memory(errors);
@@ -251,8 +258,15 @@ cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 	unsigned int word;
 	uint64_t number;
 
-	if (node == NULL || cfg_node_is_null(node) || !cfg_node_check_keys(node, keys, errors))
+	if (node == NULL)
 		return;
+	out->ports_pos = node->pos;
+	if (cfg_node_is_null(node))
+		return;
+	if (!cfg_node_check_keys(node, keys, errors)) {
+		out->bad = CFG_BAD_OTHER;
+		return;
+	}
 	value = cfg_node_get(node, "workers");
 	if (value != NULL &&
 		cfg_read_u64_or_word(value, "workers", "auto", LB_WORKERS_MAX, errors, &number))

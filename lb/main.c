@@ -147,11 +147,6 @@ start(const struct options *options, struct cfg_model *model)
 	struct dp *dp;
 	int status = FAILED;
 
-	if (plane->n_ports == 0 || plane->n_ports > DP_PORTS_MAX) {
-		ctl_log(CTL_LOG_ERROR, "%s: dataplane.ports: expected 1 to %u ports, found %zu",
-			options->config, DP_PORTS_MAX, plane->n_ports);
-		return BAD_USAGE;
-	}
 	for (size_t i = 0; i < plane->n_ports; i++)
 		ports[i] = (struct dp_port_conf){.name = plane->ports[i].name,
 			.device = plane->ports[i].device,
@@ -231,7 +226,7 @@ main(int argc, char *argv[])
 		return usage_error("it takes options alone. ");
 	if (options.config == NULL)
 		return usage_error("which configuration? Name it with --config FILE. ");
-	options.reader = cfg_reader_create();
+	options.reader = cfg_reader_create(true);
 	if (options.reader == NULL) {
 		ctl_log(CTL_LOG_ERROR, "there is not enough memory");
 		return FAILED;

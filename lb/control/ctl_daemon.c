@@ -21,6 +21,7 @@
 #include "ctl_reload.h"
 #include "ctl_rpc_socket.h"
 #include "ctl_telemetry.h"
+#include "lb_device.h"
 
 /* A change that is being built, or a call that waits for those before it. */
 struct waiting {
@@ -264,8 +265,7 @@ static bool
 has_twin(const struct cfg_dataplane *plane, size_t port)
 {
 	return plane->kernel == CFG_KERNEL_TAP &&
-	       strncmp(plane->ports[port].device, "net_af_packet", 13) != 0 &&
-	       strncmp(plane->ports[port].device, "eth_af_packet", 13) != 0;
+	       !lb_device_is_packet_socket(plane->ports[port].device);
 }
 
 static bool

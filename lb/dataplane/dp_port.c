@@ -19,6 +19,7 @@
 
 #include "dp_port_rss.h"
 #include "dp_port_why.h"
+#include "lb_device.h"
 
 #define TX_RING_SIZE 1024u
 /** Buffers that each lcore keeps at hand. */
@@ -34,7 +35,7 @@ dp_port_device_name(const struct dp_port_conf *conf, unsigned int index, char *o
 {
 	const size_t n = strcspn(conf->device, ",");
 
-	if (dp_port_is_pci(conf->device) ||
+	if (lb_device_is_pci(conf->device) ||
 		(n > 0 && conf->device[n - 1] >= '0' && conf->device[n - 1] <= '9'))
 		(void)snprintf(out, RTE_DEV_NAME_MAX_LEN, "%.*s", (int)n, conf->device);
 	else /* two ports may be of one driver; the EAL wants different names */
@@ -387,9 +388,10 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf,
 	/* The kernel sees what net_af_packet sees, and the other way round. */
 	port->hears_itself = strcmp(port->driver, "net_af_packet") == 0;
 	port->hears_others = port->hears_itself || dp_port_is_xdp(port->driver);
-	dp_port_find_argument(conf->device, "iface", port->device_if, sizeof(port->device_if));
+	lb_device_find_argument(conf->device, "iface", port->device_if,
+		sizeof(port->device_if));
 	memcpy(port->kernel_if, port->device_if, sizeof(port->kernel_if));
-	port->is_pci = dp_port_is_pci(conf->device);
+	port->is_pci = lb_device_is_pci(conf->device);
 	port->nic.mtu = conf->mtu;
 	ret = prepare_nic(&port->nic, port->pool, &info, place);
 	if (ret != 0)

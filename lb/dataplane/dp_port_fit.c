@@ -2,7 +2,6 @@
 #include "dp_port_fit.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* Ethernet's header and FCS: what the EAL takes for a frame's share where a driver says no
  * largest MTU. */
@@ -26,63 +25,6 @@
 /* NICs of some makes count a buffer's room in these. */
 #define ROOM_UNIT 1024u
 #define ROOM_MIN  2048u
-
-bool
-dp_port_is_pci(const char *device)
-{
-	/* A vdev begins with its driver's name, a PCI address with a digit or has a colon. */
-	return strncmp(device, "net_", 4) != 0 && strncmp(device, "eth_", 4) != 0 &&
-	       strchr(device, ':') != NULL;
-}
-
-void
-dp_port_find_argument(const char *device, const char *key, char *out, size_t n)
-{
-	const size_t n_key = strlen(key);
-
-	out[0] = '\0';
-	for (const char *at = strchr(device, ','); at != NULL; at = strchr(at, ',')) {
-		at++;
-		if (strncmp(at, key, n_key) != 0 || at[n_key] != '=')
-			continue;
-		at += n_key + 1;
-		(void)snprintf(out, n, "%.*s", (int)strcspn(at, ","), at);
-		return;
-	}
-}
-
-/* Without what may be left out of it: "pci:" and the first domain. */
-static const char *
-skip_domain(const char *device)
-{
-	if (strncasecmp(device, "pci:", 4) == 0)
-		device += 4;
-	return strncmp(device, "0000:", 5) == 0 ? device + 5 : device;
-}
-
-static bool
-is_same_name(const char *a, const char *b)
-{
-	const size_t n = strcspn(a, ",");
-
-	return n == strcspn(b, ",") && strncasecmp(a, b, n) == 0;
-}
-
-bool
-dp_port_is_same_device(const char *a, const char *b)
-{
-	char interfaces[2][64];
-	size_t n = strcspn(a, ",");
-
-	if (dp_port_is_pci(a) || dp_port_is_pci(b))
-		return is_same_name(skip_domain(a), skip_domain(b));
-	dp_port_find_argument(a, "iface", interfaces[0], sizeof(interfaces[0]));
-	dp_port_find_argument(b, "iface", interfaces[1], sizeof(interfaces[1]));
-	if (interfaces[0][0] != '\0' && strcmp(interfaces[0], interfaces[1]) == 0)
-		return true;
-	/* A name without a number is completed by the port's place. */
-	return is_same_name(a, b) && n > 0 && a[n - 1] >= '0' && a[n - 1] <= '9';
-}
 
 bool
 dp_port_wants_huge_pages(const char *extra)

@@ -22,19 +22,6 @@
 	(DP_PORT_XDP_OBJECT_BYTES - RTE_CACHE_LINE_SIZE -                                      \
 		(unsigned int)sizeof(struct rte_mbuf) - (unsigned int)DP_BESIDE_BYTES)
 
-/** Whether a device is a PCI address rather than a vdev. */
-bool dp_port_is_pci(const char *device);
-
-/**
- * The value of one of a vdev's arguments, "iface" say.
- *
- * @param[out] out  Room for n bytes, 1 or more; cut where it is longer, "" where there is none.
- */
-void dp_port_find_argument(const char *device, const char *key, char *out, size_t n);
-
-/** Whether two ports' devices are one: a PCI address, an interface, or a vdev's full name. */
-bool dp_port_is_same_device(const char *a, const char *b);
-
 /** Whether arguments of the EAL, split at blanks, ask for huge pages. NULL: there are none. */
 bool dp_port_wants_huge_pages(const char *extra);
 

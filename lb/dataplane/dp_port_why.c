@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "dp_port_fit.h"
+#include "lb_device.h"
 
 static const char pci_devices[] = "/sys/bus/pci/devices";
 
@@ -64,11 +65,11 @@ dp_port_say_why_missing(const struct dp_port_conf *conf, FILE *messages)
 {
 	char interface[IF_NAMESIZE];
 
-	if (dp_port_is_pci(conf->device)) {
+	if (lb_device_is_pci(conf->device)) {
 		say_why_no_pci(conf, messages);
 		return;
 	}
-	dp_port_find_argument(conf->device, "iface", interface, sizeof(interface));
+	lb_device_find_argument(conf->device, "iface", interface, sizeof(interface));
 	/* A net_tap makes its interface itself. */
 	if (interface[0] != '\0' && strncmp(conf->device, "net_tap", 7) != 0 &&
 		if_nametoindex(interface) == 0)
@@ -141,7 +142,7 @@ say_whose_name_it_is(const struct dp_port_conf *conf, FILE *messages)
 
 	(void)fprintf(messages,
 		"there is an interface of that name; give the port another name");
-	dp_port_find_argument(conf->device, "iface", own, sizeof(own));
+	lb_device_find_argument(conf->device, "iface", own, sizeof(own));
 	if (strcmp(own, conf->name) != 0 && is_tap(conf->name))
 		(void)fprintf(messages, ", or 'ip link del %.15s'", conf->name);
 	(void)fprintf(messages, "\n");

@@ -12,6 +12,7 @@
 
 #include "dp_port.h"
 #include "dp_telemetry.h"
+#include "lb_device.h"
 
 /* MiB for packet buffers, in ordinary pages that the kernel gives as they are touched. */
 #define BATCH_MIB        64u
@@ -170,19 +171,6 @@ has_huge_pages(void)
 static int
 check_conf(const struct dp_start_conf *conf, FILE *messages)
 {
-	for (size_t i = 0; i < conf->n_ports; i++) {
-		for (size_t k = 0; k < i; k++) {
-			if (!dp_port_is_same_device(conf->ports[k].device,
-				    conf->ports[i].device))
-				continue;
-			(void)fprintf(messages,
-				"port '%s': device '%s' is that of port '%s'; each port takes "
-				"one of its own\n",
-				conf->ports[i].name, conf->ports[i].device,
-				conf->ports[k].name);
-			return -EEXIST;
-		}
-	}
 	if (conf->n_workers > RTE_MAX_LCORE - 1) {
 		(void)fprintf(messages,
 			"dataplane.workers: %u are more than DPDK has lcores for; there may be "
@@ -235,7 +223,7 @@ add_devices(struct arguments *args, const struct dp_start_conf *conf)
 		char name[RTE_DEV_NAME_MAX_LEN];
 
 		dp_port_device_name(port, (unsigned int)i, name);
-		if (dp_port_is_pci(port->device)) {
+		if (lb_device_is_pci(port->device)) {
 			has_pci = true;
 			add_argument(args, "-a");
 			add_argument(args, "%s", port->device);

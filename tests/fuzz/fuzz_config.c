@@ -89,7 +89,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const uint8_t *end = size == 0 ? NULL : memchr(data, 0, size);
 	const size_t n_text = end == NULL ? size : (size_t)(end - data);
-	struct cfg_reader *reader = cfg_reader_create();
+	struct cfg_reader *reader = cfg_reader_create(false);
 
 	if (reader == NULL)
 		abort();

@@ -89,7 +89,7 @@ class Installed(unittest.TestCase):
                 self.assertEqual(mode, 0o755 if is_open else 0o644)
 
     def test_shuntd_takes_the_samples_for_it(self):
-        for name in ("minimal", "full", "ipv6", "l2", "quic", "weights"):
+        for name in ("empty", "full", "ipv6", "l2", "minimal", "quic", "weights"):
             with self.subTest(name):
                 done = run(self.prefix / "sbin/shuntd", "--check", "--config",
                            self.prefix / DOC / "config/samples" / f"{name}.yaml")

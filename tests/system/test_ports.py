@@ -551,8 +551,6 @@ START_ROWS = [
      "a port's device is a PCI address or begins with the name of a driver"),
     ("no such PCI device", [{**NULL, "device": "0000:fe:1f.7"}], {}, None, (),
      "port 'wan': this machine has no PCI device at '0000:fe:1f.7'; 'lspci -D' lists"),
-    ("one device twice", [A, {"name": "lan", "device": "net_af_xdp,iface=a0"}], {}, None, (),
-     "port 'lan': device 'net_af_xdp,iface=a0' is that of port 'wan'"),
     ("an MTU that the device does not take", [{**A, "mtu": 9000}], {}, None, (),
      "port 'wan': device 'net_af_packet,iface=a0' takes an MTU of at most 1500, mtu: is 9000"),
     ("the twin's name is taken", [{**NULL, "name": "b0"}], {"kernel": "tap"}, None, (),

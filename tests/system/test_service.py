@@ -102,7 +102,8 @@ class ServiceCase(unittest.TestCase):
 
     def write_wrong(self, n_errors):
         path = self.folder / "wrong.yaml"
-        path.write_text("services:\n" + "- 1\n" * n_errors, encoding="ascii")
+        path.write_text("services:\n" + "- 1\n" * n_errors
+                        + "dataplane: {ports: [{name: a, device: b}]}\n", encoding="ascii")
         return str(path)
 
 

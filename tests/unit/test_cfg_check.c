@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cfg_check.h"
+#include "cfg_reader.h"
 #include "cfg_yaml.h"
 
 #define HEAD "services:\n- name: w\n  address: 192.0.2.1\n  protocol: tcp\n  port: 1\n"
@@ -231,6 +232,79 @@ test_one_backend_of_a_running_set(void **state)
 	cfg_model_fini(&model);
 }
 
+/* As a new reader does, that needs ports or not. */
+static int
+read_new(bool needs_ports, const char *text, char **messages)
+{
+	struct cfg_reader *reader = cfg_reader_create(needs_ports);
+	struct cfg_model model;
+	size_t n;
+	FILE *to = open_memstream(messages, &n);
+	int ret;
+
+	assert_non_null(reader);
+	assert_non_null(to);
+	ret = cfg_reader_read_text(reader, "f", text, strlen(text), to, &model);
+	assert_int_equal(fclose(to), 0);
+	if (ret == 0)
+		cfg_model_fini(&model);
+	cfg_reader_destroy(reader);
+	return ret;
+}
+
+static void
+test_a_daemon_needs_ports(void **state)
+{
+	static const struct {
+		const char *what;
+		const char *text;
+		const char *where; /* it is told that there are none */
+	} rows[] = {
+		{"no dataplane", "services: []\n", "f:1:1"},
+		{"an empty dataplane", "hash_seed: 1\ndataplane:\n", "f:2:11"},
+		{"a dataplane without ports", "dataplane: {workers: 1}\n", "f:1:12"},
+		{"an empty list", "dataplane:\n  ports: []\n", "f:2:10"},
+		{"an empty value", "dataplane:\n  ports:\n", "f:2:9"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char expected[80];
+		char *messages;
+
+		EXPECT(read_new(false, rows[i].text, &messages) == 0, "%s: says %s",
+			rows[i].what, messages);
+		free(messages);
+		(void)snprintf(expected, sizeof(expected),
+			"%s: dataplane.ports: expected 1 to 16 ports, found none\n",
+			rows[i].where);
+		EXPECT(read_new(true, rows[i].text, &messages) == -EINVAL, "%s", rows[i].what);
+		EXPECT(strcmp(messages, expected) == 0, "%s: says %s", rows[i].what, messages);
+		free(messages);
+	}
+}
+
+static void
+test_ports_that_are_wrong_are_told_of_once(void **state)
+{
+	static const char *const texts[] = {"dataplane: {ports: [{name: a}]}\n",
+		"dataplane: {ports: {}}\n", "dataplane: {ports: *a}\n", "dataplane: 1\n",
+		"- 1\n", ""};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		char *messages[2];
+
+		for (size_t k = 0; k < 2; k++)
+			EXPECT(read_new(k == 1, texts[i], &messages[k]) == -EINVAL, "%s",
+				texts[i]);
+		EXPECT(strcmp(messages[0], messages[1]) == 0, "%s: says %s", texts[i],
+			messages[1]);
+		free(messages[0]);
+		free(messages[1]);
+	}
+}
+
 /* A service of n backends of a weight, and one more; what is said of it. */
 static int
 read_table(const char *table, unsigned int n, unsigned int weight, const char *last,
@@ -414,6 +488,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_right_and_what_is_warned_of),
 		cmocka_unit_test(test_one_backend_of_a_running_set),
+		cmocka_unit_test(test_a_daemon_needs_ports),
+		cmocka_unit_test(test_ports_that_are_wrong_are_told_of_once),
 		cmocka_unit_test(test_tables_that_cannot_be_built_are_refused),
 		cmocka_unit_test(test_services_that_differ_in_protocol_are_three),
 		cmocka_unit_test(test_echoes_to_prefixes_of_other_lengths_may_differ),

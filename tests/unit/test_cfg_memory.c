@@ -60,7 +60,7 @@ test_reading_again_survives_each_failure(void **state)
 	strstr(next, "100.11")[5] = '9';
 	assert_int_equal(cfg_read_text_model("f", next, strlen(next), NULL, &expected), 0);
 	do {
-		struct cfg_reader *reader = cfg_reader_create();
+		struct cfg_reader *reader = cfg_reader_create(false);
 		struct cfg_model model;
 		int ret;
 

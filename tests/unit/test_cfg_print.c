@@ -10,6 +10,9 @@
 #include "cfg_yaml.h"
 #include "xrand.h"
 
+/* Of a random model. */
+#define PORTS_MAX 3u
+
 /* Names that YAML, or some reader of it, could take for something else. */
 static const char *const odd_names[] = {"true", "No", "~", "null", "1", "0x10", "1e3", "1:30",
 	".inf", "- a", "-", "--- a", "? a", ": a", "a: b", "a #b", "#a", "&a", "*a", "!a", "|",
@@ -285,6 +288,18 @@ make_service(uint64_t *seed, size_t i, struct cfg_service *out)
 	make_special(seed, out);
 }
 
+/* Of one in PORTS_MAX the texts, so that ports have devices of their own. */
+static const char *
+pick_device(uint64_t *seed, size_t i)
+{
+	const size_t n_texts = sizeof(odd_texts) / sizeof(odd_texts[0]);
+	const size_t n_names = sizeof(odd_names) / sizeof(odd_names[0]);
+
+	if (xrand_below(seed, 2) == 0)
+		return odd_texts[PORTS_MAX * xrand_below(seed, n_texts / PORTS_MAX) + i];
+	return odd_names[PORTS_MAX * xrand_below(seed, n_names / PORTS_MAX) + i];
+}
+
 static void
 make_port(uint64_t *seed, size_t i, enum cfg_kernel kernel, struct cfg_port *out)
 {
@@ -296,10 +311,7 @@ make_port(uint64_t *seed, size_t i, enum cfg_kernel kernel, struct cfg_port *out
 	} else { /* a twin has it, too */
 		assert_true(asprintf(&out->name, "~#%zu", i) > 0);
 	}
-	out->device = strdup(
-		xrand_below(seed, 2) == 0
-			? pick(seed, odd_texts, sizeof(odd_texts) / sizeof(odd_texts[0]))
-			: pick(seed, odd_names, sizeof(odd_names) / sizeof(odd_names[0])));
+	out->device = strdup(pick_device(seed, i));
 	assert_non_null(out->device);
 	out->addresses = calloc(3, sizeof(*out->addresses));
 	assert_non_null(out->addresses);
@@ -351,9 +363,9 @@ make_model(uint64_t *seed, struct cfg_model *out)
 		0);
 	if (xrand_below(seed, 2) == 0)
 		assert_int_equal(cfg_model_set_text(&out->control_metrics, NULL), 0);
-	out->dataplane.ports = calloc(3, sizeof(*out->dataplane.ports));
+	out->dataplane.ports = calloc(PORTS_MAX, sizeof(*out->dataplane.ports));
 	assert_non_null(out->dataplane.ports);
-	out->dataplane.n_ports = xrand_below(seed, 4);
+	out->dataplane.n_ports = xrand_below(seed, PORTS_MAX + 1);
 	for (size_t i = 0; i < out->dataplane.n_ports; i++)
 		make_port(seed, i, out->dataplane.kernel, &out->dataplane.ports[i]);
 	out->services = calloc(4, sizeof(*out->services));

@@ -683,6 +683,26 @@ static const struct {
 		      "    next_hop: 192.0.2.254\n"),
 		"f:5:15: next_hop: expected a MAC address such as 02:00:00:00:00:fe, found the "
 		"value '192.0.2.254'\n"},
+	{"ports that have one device",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - {name: wan, device: '0000:3b:00.0'}\n"
+		      "  - {name: lan, device: 'net_af_xdp,iface=eth0'}\n"
+		      "  - {name: dmz, device: '3b:00.0'}\n"
+		      "  - {name: lan2, device: 'net_af_packet,iface=eth0'}\n"
+		      "  - {device: '0000:3B:00.0'}\n"),
+		"f:7:5: this port has no key 'name', which it needs\n"
+		"f:5:25: device: '3b:00.0' is that of port 'wan', on line 3; expected one of "
+		"its own\n"
+		"f:6:26: device: 'net_af_packet,iface=eth0' is that of port 'lan', on line 4; "
+		"expected one of its own\n"
+		"f:7:14: device: '0000:3B:00.0' is that of port 'wan', on line 3; expected one "
+		"of its own\n"},
+	{"a port without a device, and one whose device is nothing",
+		BYTES("dataplane: {ports: [{name: a}, {name: b, device: }, {name: c}]}\n"),
+		"f:1:21: this port has no key 'device', which it needs\n"
+		"f:1:50: device: expected a text that is not empty, found nothing\n"
+		"f:1:53: this port has no key 'device', which it needs\n"},
 	{"no port to send IPv6 from",
 		BYTES("dataplane:\n"
 		      "  ports:\n"
@@ -1630,7 +1650,7 @@ test_reading_is_given_up_between_items(void **state)
 	(void)state;
 	for (size_t row = 0; row < LB_N_ELEMENTS(long_lists); row++) {
 		struct listener listener = {.stop = false};
-		struct cfg_reader *reader = cfg_reader_create();
+		struct cfg_reader *reader = cfg_reader_create(false);
 		struct cfg_model model;
 		size_t n_bytes;
 		char *text = write_list(row, 100, &n_bytes);

@@ -9,69 +9,6 @@
 		RTE_ETH_RSS_NONFRAG_IPV6_TCP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 
 static void
-test_two_ports_may_not_have_one_device(void **state)
-{
-	static const struct {
-		const char *what;
-		const char *a;
-		const char *b;
-		bool is_same;
-	} rows[] = {
-		{"a PCI address", "0000:03:00.0", "0000:03:00.0", true},
-		{"its domain left out", "0000:03:00.0", "03:00.0", true},
-		{"its bus named", "pci:0000:03:00.0", "03:00.0", true},
-		{"in other letters", "0000:0A:00.0", "0000:0a:00.0", true},
-		{"with arguments", "0000:03:00.0,x=1", "0000:03:00.0", true},
-		{"another function", "0000:03:00.0", "0000:03:00.1", false},
-		{"another domain", "0001:03:00.0", "0000:03:00.0", false},
-		{"a PCI address and a vdev", "0000:03:00.0", "net_null", false},
-		{"an interface", "net_af_packet,iface=a0", "net_af_packet,iface=a0", true},
-		{"by two drivers", "net_af_packet,iface=a0", "net_af_xdp0,iface=a0", true},
-		{"with more arguments", "net_af_xdp,queue_count=2,iface=a0,x=1",
-			"net_af_xdp,iface=a0", true},
-		{"another interface", "net_af_packet,iface=a0", "net_af_packet,iface=a01",
-			false},
-		{"an argument that ends alike", "net_pcap,rx_iface=a0", "net_pcap,tx_iface=a0",
-			false},
-		{"a driver, for which the EAL gets two names", "net_null", "net_null", false},
-		{"a driver that ends in a letter", "net_ring,x=1", "net_ring", false},
-		{"a vdev's full name", "net_null0", "net_null0,size=64", true},
-		{"two names", "net_null0", "net_null1", false},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
-		EXPECT(dp_port_is_same_device(rows[i].a, rows[i].b) == rows[i].is_same, "%s",
-			rows[i].what);
-		EXPECT(dp_port_is_same_device(rows[i].b, rows[i].a) == rows[i].is_same,
-			"%s, the other way round", rows[i].what);
-	}
-}
-
-static void
-test_an_argument_is_found(void **state)
-{
-	static const struct {
-		const char *device;
-		const char *value;
-	} rows[] = {
-		{"net_af_packet", ""},
-		{"net_af_packet,iface=eth0", "eth0"},
-		{"net_af_packet,qpairs=2,iface=eth0,x=1", "eth0"},
-		{"net_af_packet,iface=", ""},
-		{"net_pcap,rx_iface=eth0", ""},
-		{"net_af_packet,iface=a-very-long-name", "a-very-"},
-	};
-	char value[8];
-
-	(void)state;
-	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
-		dp_port_find_argument(rows[i].device, "iface", value, sizeof(value));
-		EXPECT(strcmp(value, rows[i].value) == 0, "%s: '%s'", rows[i].device, value);
-	}
-}
-
-static void
 test_huge_pages_are_asked_for_by_name(void **state)
 {
 	static const struct {
@@ -206,8 +143,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_two_ports_may_not_have_one_device),
-		cmocka_unit_test(test_an_argument_is_found),
 		cmocka_unit_test(test_huge_pages_are_asked_for_by_name),
 		cmocka_unit_test(test_the_largest_mtu_is_what_fits_a_frame),
 		cmocka_unit_test(test_a_buffer_holds_a_frame_of_the_mtu),
