@@ -35,7 +35,7 @@ bench_case_count(const struct bench_options *options)
 
 /* One digit of the index, whose base is the length of the list. */
 static uint64_t
-take_item(const struct bench_list *list, size_t *index)
+take_item(const struct options_list *list, size_t *index)
 {
 	const size_t i = *index % list->n;
 

@@ -75,117 +75,10 @@ const char *const bench_stage_words[] = {
 
 static const char *const family_words[] = {"4", "6", NULL};
 
-/* Decimal digits alone, 1..max; n_bytes of text. */
-static bool
-is_count(const char *text, size_t n_bytes, uint64_t max, uint64_t *out)
-{
-	uint64_t value = 0;
-
-	if (n_bytes == 0 || text[0] == '0')
-		return false;
-	for (size_t i = 0; i < n_bytes; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		value = value * 10 + (uint64_t)(text[i] - '0');
-		if (value > max)
-			return false;
-	}
-	*out = value;
-	return true;
-}
-
 static int
-take_count(const char *option, const char *text, uint32_t max, uint32_t *out)
+take_families(const char *text, struct options_list *out)
 {
-	uint64_t value;
-
-	if (!is_count(text, strlen(text), max, &value)) {
-		(void)fprintf(stderr,
-			"shunt-bench: --%s wants a whole number, 1..%" PRIu32 ", not '%s'\n",
-			option, max, text);
-		return -EINVAL;
-	}
-	*out = (uint32_t)value;
-	return 0;
-}
-
-static int
-fail_list(const char *option)
-{
-	(void)fprintf(stderr, "shunt-bench: --%s takes %u values at most\n", option,
-		BENCH_LIST_MAX);
-	return -EINVAL;
-}
-
-static int
-take_counts(const char *option, const char *text, uint64_t max, struct bench_list *out)
-{
-	out->n = 0;
-	for (;;) {
-		const size_t n_bytes = strcspn(text, ",");
-
-		if (out->n == BENCH_LIST_MAX)
-			return fail_list(option);
-		if (!is_count(text, n_bytes, max, &out->items[out->n])) {
-			(void)fprintf(stderr,
-				"shunt-bench: --%s wants whole numbers, 1..%" PRIu64
-				", with commas between, not '%.*s'\n",
-				option, max, (int)n_bytes, text);
-			return -EINVAL;
-		}
-		out->n++;
-		if (text[n_bytes] == '\0')
-			return 0;
-		text += n_bytes + 1;
-	}
-}
-
-static bool
-find_word(const char *const words[], const char *text, size_t n_bytes, uint64_t *out)
-{
-	for (uint64_t i = 0; words[i] != NULL; i++) {
-		if (strlen(words[i]) == n_bytes && memcmp(words[i], text, n_bytes) == 0) {
-			*out = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static void
-tell_words(const char *option, const char *const words[], const char *text, size_t n_bytes)
-{
-	(void)fprintf(stderr, "shunt-bench: --%s knows", option);
-	for (size_t i = 0; words[i] != NULL; i++)
-		(void)fprintf(stderr, "%s %s", i == 0 ? "" : ",", words[i]);
-	(void)fprintf(stderr, "; with commas between, not '%.*s'\n", (int)n_bytes, text);
-}
-
-static int
-take_words(const char *option, const char *const words[], const char *text,
-	struct bench_list *out)
-{
-	out->n = 0;
-	for (;;) {
-		const size_t n_bytes = strcspn(text, ",");
-
-		if (out->n == BENCH_LIST_MAX)
-			return fail_list(option);
-		if (!find_word(words, text, n_bytes, &out->items[out->n])) {
-			tell_words(option, words, text, n_bytes);
-			return -EINVAL;
-		}
-		out->n++;
-		if (text[n_bytes] == '\0')
-			return 0;
-		text += n_bytes + 1;
-	}
-}
-
-static int
-take_families(const char *text, struct bench_list *out)
-{
-	const int ret = take_words("family", family_words, text, out);
+	const int ret = options_take_words("family", text, family_words, out);
 
 	for (size_t i = 0; ret == 0 && i < out->n; i++)
 		out->items[i] = out->items[i] == 0 ? 4 : 6;
@@ -216,18 +109,23 @@ take_size(int option, const char *value, struct bench_options *out)
 {
 	switch (option) {
 	case 'f':
-		return take_counts("flows", value, FLOWS_MAX, &out->flows);
+		return options_take_numbers("flows", value,
+			(struct options_range){1, FLOWS_MAX}, &out->flows);
 	case 's':
-		return take_count("services", value, LB_SERVICES_MAX, &out->n_services);
+		return options_take_number("services", value,
+			(struct options_range){1, LB_SERVICES_MAX}, &out->n_services);
 	case 'b':
-		return take_count("backends", value, LB_SERVICE_BACKENDS_MAX, &out->n_backends);
+		return options_take_number("backends", value,
+			(struct options_range){1, LB_SERVICE_BACKENDS_MAX}, &out->n_backends);
 	case 'p':
-		return take_count("packet-size", value, BENCH_PACKET_BYTES_MAX,
-			&out->packet_bytes);
+		return options_take_number("packet-size", value,
+			(struct options_range){1, BENCH_PACKET_BYTES_MAX}, &out->packet_bytes);
 	case 'n':
-		return take_count("workers", value, BENCH_WORKERS_MAX, &out->n_workers);
+		return options_take_number("workers", value,
+			(struct options_range){1, BENCH_WORKERS_MAX}, &out->n_workers);
 	case 'w':
-		return take_count("swap-every", value, 3600000, &out->swap_ms);
+		return options_take_number("swap-every", value,
+			(struct options_range){1, 3600000}, &out->swap_ms);
 	case 'S':
 		return take_seconds(value, &out->seconds);
 	default: /* getopt_long() has said what is wrong */
@@ -242,11 +140,12 @@ take_option(int option, const char *value, struct bench_options *out)
 	case 'F':
 		return take_families(value, &out->families);
 	case 'm':
-		return take_words("forward", cfg_forward_words, value, &out->forwards);
+		return options_take_words("forward", value, cfg_forward_words, &out->forwards);
 	case 'a':
-		return take_words("algorithm", cfg_algorithm_words, value, &out->algorithms);
+		return options_take_words("algorithm", value, cfg_algorithm_words,
+			&out->algorithms);
 	case 't':
-		return take_words("stage", bench_stage_words, value, &out->stages);
+		return options_take_words("stage", value, bench_stage_words, &out->stages);
 	case 'y':
 		out->is_syn = true;
 		return 0;
@@ -346,14 +245,7 @@ bench_options_read(int argc, char *argv[], struct bench_options *out)
 			break;
 	}
 	if (!options.wants_help && !options.wants_version) {
-		if (optind < argc) {
-			(void)fprintf(stderr,
-				"shunt-bench: '%s' is no option, and there is nothing to name "
-				"but options\n",
-				argv[optind]);
-			return -EINVAL;
-		}
-		if (check_options(&options) != 0)
+		if (options_end(argc, argv) != 0 || check_options(&options) != 0)
 			return -EINVAL;
 	}
 	*out = options;

@@ -13,12 +13,10 @@
 
 #include "cfg_model.h"
 #include "lb_compiler.h"
+#include "options.h"
 
 /** The project's statuses of a program's end. */
 enum bench_status { BENCH_DONE = 0, BENCH_FAILED = 1, BENCH_BAD_USAGE = 2 };
-
-/** Most values of one list. */
-#define BENCH_LIST_MAX 16u
 
 #define BENCH_WORKERS_MAX LB_WORKERS_MAX
 
@@ -35,17 +33,12 @@ enum bench_stage {
 /** Indexed by the above; ends with NULL. */
 extern const char *const bench_stage_words[];
 
-struct bench_list {
-	uint64_t items[BENCH_LIST_MAX];
-	size_t n;
-};
-
 struct bench_options {
-	struct bench_list flows;      /**< all workers' together */
-	struct bench_list families;   /**< 4 and 6 */
-	struct bench_list forwards;   /**< enum cfg_forward */
-	struct bench_list algorithms; /**< enum cfg_algorithm */
-	struct bench_list stages;     /**< enum bench_stage; none: the whole pipeline */
+	struct options_list flows;      /**< all workers' together */
+	struct options_list families;   /**< 4 and 6 */
+	struct options_list forwards;   /**< enum cfg_forward */
+	struct options_list algorithms; /**< enum cfg_algorithm */
+	struct options_list stages;     /**< enum bench_stage; none: the whole pipeline */
 	uint32_t n_services;
 	uint32_t n_backends;   /**< of each service */
 	uint32_t packet_bytes; /**< 0: the smallest of each family */

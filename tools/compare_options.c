@@ -69,126 +69,12 @@ struct reading {
 	bool has_seeds;
 };
 
-/* Digits alone; n_bytes of text. */
-static bool
-is_number(const char *text, size_t n_bytes, uint32_t max, uint32_t *out)
-{
-	uint64_t value = 0;
-
-	for (size_t i = 0; i < n_bytes; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		value = value * 10 + (uint64_t)(text[i] - '0');
-		if (value > max)
-			return false;
-	}
-	*out = (uint32_t)value;
-	return n_bytes > 0;
-}
-
-static int
-take_count(const char *option, const char *text, uint32_t max, uint32_t *out)
-{
-	uint32_t value;
-
-	if (!is_number(text, strlen(text), max, &value) || value == 0) {
-		(void)fprintf(stderr,
-			"shunt-compare: --%s wants a whole number, 1..%" PRIu32 ", not '%s'\n",
-			option, max, text);
-		return -EINVAL;
-	}
-	*out = value;
-	return 0;
-}
-
-/** Append one that is not there; its place in the list is that of its first mention. */
-static int
-add_to_list(const char *option, uint32_t value, struct compare_list *out)
-{
-	for (size_t i = 0; i < out->n; i++) {
-		if (out->items[i] == value)
-			return 0;
-	}
-	if (out->n == COMPARE_LIST_MAX) {
-		(void)fprintf(stderr, "shunt-compare: --%s takes %u values at most\n", option,
-			COMPARE_LIST_MAX);
-		return -EINVAL;
-	}
-	out->items[out->n++] = value;
-	return 0;
-}
-
-struct range {
-	uint32_t min;
-	uint32_t max;
-};
-
-static int
-take_counts(const char *option, const char *text, struct range range, struct compare_list *out)
-{
-	out->n = 0;
-	for (;;) {
-		const size_t n_bytes = strcspn(text, ",");
-		uint32_t value;
-
-		if (!is_number(text, n_bytes, range.max, &value) || value < range.min) {
-			(void)fprintf(stderr,
-				"shunt-compare: --%s wants whole numbers, %" PRIu32 "..%" PRIu32
-				", with commas between, not '%.*s'\n",
-				option, range.min, range.max, (int)n_bytes, text);
-			return -EINVAL;
-		}
-		if (add_to_list(option, value, out) != 0)
-			return -EINVAL;
-		if (text[n_bytes] == '\0')
-			return 0;
-		text += n_bytes + 1;
-	}
-}
-
-static bool
-find_word(const char *const words[], const char *text, size_t n_bytes, uint32_t *out)
-{
-	for (uint32_t i = 0; words[i] != NULL; i++) {
-		if (strlen(words[i]) == n_bytes && memcmp(words[i], text, n_bytes) == 0) {
-			*out = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static int
-take_words(const char *option, const char *const words[], const char *text,
-	struct compare_list *out)
-{
-	out->n = 0;
-	for (;;) {
-		const size_t n_bytes = strcspn(text, ",");
-		uint32_t value;
-
-		if (!find_word(words, text, n_bytes, &value)) {
-			(void)fprintf(stderr, "shunt-compare: --%s knows", option);
-			for (size_t i = 0; words[i] != NULL; i++)
-				(void)fprintf(stderr, "%s %s", i == 0 ? "" : ",", words[i]);
-			(void)fprintf(stderr, "; with commas between, not '%.*s'\n",
-				(int)n_bytes, text);
-			return -EINVAL;
-		}
-		if (add_to_list(option, value, out) != 0)
-			return -EINVAL;
-		if (text[n_bytes] == '\0')
-			return 0;
-		text += n_bytes + 1;
-	}
-}
-
 static int
 take_algorithms(const char *text, struct compare_options *out)
 {
 	out->is_all = strcmp(text, "all") == 0;
 	if (!out->is_all)
-		return take_words("algorithms", compare_algorithm_words, text,
+		return options_take_words("algorithms", text, compare_algorithm_words,
 			&out->algorithms);
 	out->algorithms.n = 0;
 	for (uint32_t i = 0; i < COMPARE_N_ALGORITHMS; i++)
@@ -199,6 +85,7 @@ take_algorithms(const char *text, struct compare_options *out)
 static int
 take_weights(const char *text, struct compare_weights *out)
 {
+	const struct options_range weights = {1, LB_WEIGHT_MAX};
 	const char *dots = strstr(text, "..");
 
 	*out = (struct compare_weights){.text = text, .least = 100, .most = 100};
@@ -208,9 +95,9 @@ take_weights(const char *text, struct compare_weights *out)
 		out->file = text;
 		return 0;
 	}
-	if (!is_number(text, (size_t)(dots - text), LB_WEIGHT_MAX, &out->least) ||
-		!is_number(dots + 2, strlen(dots + 2), LB_WEIGHT_MAX, &out->most) ||
-		out->least == 0 || out->least > out->most) {
+	if (!options_scan(text, (size_t)(dots - text), weights, &out->least) ||
+		!options_scan(dots + 2, strlen(dots + 2), weights, &out->most) ||
+		out->least > out->most) {
 		(void)fprintf(stderr,
 			"shunt-compare: --weights wants a range from 1 to 65535, the least "
 			"first, "
@@ -232,23 +119,26 @@ take_subject(int option, const char *value, struct reading *reading)
 		return take_algorithms(value, out);
 	case 'b':
 		out->has_backends = true;
-		return take_counts("backends", value,
-			(struct range){1, LB_SERVICE_BACKENDS_MAX}, &out->backends);
+		return options_take_numbers("backends", value,
+			(struct options_range){1, LB_SERVICE_BACKENDS_MAX}, &out->backends);
 	case 's':
 		out->has_sizes = true;
-		return take_counts("size", value, (struct range){LB_SLOTS_MIN, LB_SLOTS_MAX},
-			&out->sizes);
+		return options_take_numbers("size", value,
+			(struct options_range){LB_SLOTS_MIN, LB_SLOTS_MAX}, &out->sizes);
 	case 'w':
 		reading->has_weights = true;
 		return take_weights(value, &out->weights);
 	case 'c':
 		reading->has_changes = true;
-		return take_words("changes", compare_change_words, value, &out->changes);
+		return options_take_words("changes", value, compare_change_words,
+			&out->changes);
 	case 'k':
 		reading->has_seeds = true;
-		return take_count("seeds", value, SEEDS_MAX, &out->n_seeds);
+		return options_take_number("seeds", value, (struct options_range){1, SEEDS_MAX},
+			&out->n_seeds);
 	case 'K':
-		return take_count("keys", value, KEYS_MAX, &out->n_keys);
+		return options_take_number("keys", value, (struct options_range){1, KEYS_MAX},
+			&out->n_keys);
 	default: /* getopt_long() has said what is wrong */
 		return -EINVAL;
 	}
@@ -357,14 +247,7 @@ compare_options_read(int argc, char *argv[], struct compare_options *out)
 			break;
 	}
 	if (!reading.options.wants_help && !reading.options.wants_version) {
-		if (optind < argc) {
-			(void)fprintf(stderr,
-				"shunt-compare: '%s' is no option, and there is nothing to "
-				"name but options\n",
-				argv[optind]);
-			return -EINVAL;
-		}
-		if (check_options(&reading) != 0)
+		if (options_end(argc, argv) != 0 || check_options(&reading) != 0)
 			return -EINVAL;
 	}
 	*out = reading.options;

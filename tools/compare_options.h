@@ -14,24 +14,17 @@
 #include "compare_set.h"
 #include "compare_table.h"
 #include "lb_compiler.h"
+#include "options.h"
 
 /** The project's statuses of a program's end. */
 enum compare_status { COMPARE_DONE = 0, COMPARE_FAILED = 1, COMPARE_BAD_USAGE = 2 };
 
-/** Most values of one list. */
-#define COMPARE_LIST_MAX 16u
-
-struct compare_list {
-	uint32_t items[COMPARE_LIST_MAX];
-	size_t n;
-};
-
 struct compare_options {
-	struct compare_list algorithms; /**< enum compare_algorithm, each once */
+	struct options_list algorithms; /**< enum compare_algorithm, each once */
 	bool is_all; /**< what an algorithm cannot take is left out, not wrong */
-	struct compare_list backends;
-	struct compare_list sizes;
-	struct compare_list changes; /**< enum compare_change, each once */
+	struct options_list backends;
+	struct options_list sizes;
+	struct options_list changes; /**< enum compare_change, each once */
 	struct compare_weights weights;
 	uint32_t n_seeds;
 	uint32_t n_keys;

@@ -22,7 +22,7 @@ static_assert(COMPARE_N_ALGORITHMS <= COMPARE_SVG_SERIES, "a colour and a shape 
 /** What stands over what. */
 struct figure {
 	const struct compare_results *results;
-	struct compare_list xs; /* ascending */
+	struct options_list xs; /* ascending */
 	bool is_over_size;
 	double left;
 	double right;
@@ -161,7 +161,7 @@ draw_figure(FILE *out, const struct figure *figure, const char *heading)
 		heading);
 	draw_axes(out, figure);
 	for (uint32_t a = 0; a < COMPARE_N_ALGORITHMS; a++) {
-		struct compare_point points[COMPARE_LIST_MAX];
+		struct compare_point points[OPTIONS_LIST_MAX];
 		size_t n = 0;
 
 		if (figure->is_over_size && !compare_takes_size(a))

@@ -337,7 +337,7 @@ static int
 measure_backends(struct run *run, size_t n)
 {
 	const struct compare_options *options = run->options;
-	bool is_admitted[COMPARE_LIST_MAX * COMPARE_N_ALGORITHMS];
+	bool is_admitted[OPTIONS_LIST_MAX * COMPARE_N_ALGORITHMS];
 	const int ret = admit_cases(run, n, is_admitted);
 
 	if (ret != 0)
@@ -397,7 +397,7 @@ run_with(struct run *run)
 	if (results->items == NULL)
 		return -ENOMEM;
 	if (run->file_set != NULL)
-		results->backends = (struct compare_list){{(uint32_t)run->file_set->n}, 1};
+		results->backends = (struct options_list){{(uint32_t)run->file_set->n}, 1};
 	ret = compare_sample_init(options->n_keys, largest_size(options), &run->sample);
 	if (ret == 0)
 		ret = measure_all(run);

@@ -46,8 +46,8 @@ struct compare_result {
 struct compare_results {
 	struct compare_result *items; /**< by backends, then algorithm, then size */
 	size_t n;
-	struct compare_list backends;
-	struct compare_list sizes;
+	struct options_list backends;
+	struct options_list sizes;
 	const char *weights; /**< as they were asked for; of two files, the first */
 	uint32_t n_seeds;
 	uint32_t n_keys;

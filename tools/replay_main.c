@@ -5,13 +5,16 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
 #include "replay_run.h"
+
+#define WORKERS_MAX 128u
+#define LOOPS_MAX   1000000000u
 
 static const char help[] =
 	"Usage: shunt-replay --config FILE [OPTION]... IN.pcap|-\n"
@@ -54,25 +57,6 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* Decimal digits alone, min..max. */
-static int
-parse_count(const char *option, const char *text, uint64_t max, uint64_t *out)
-{
-	char *end;
-	uint64_t value;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (text[0] < '1' || text[0] > '9' || *end != '\0' || errno != 0 || value > max) {
-		(void)fprintf(stderr,
-			"shunt-replay: --%s wants a whole number, 1..%" PRIu64 ", not '%s'\n",
-			option, max, text);
-		return -EINVAL;
-	}
-	*out = value;
-	return 0;
-}
-
 static int
 parse_report(const char *text, bool *is_json)
 {
@@ -87,7 +71,8 @@ parse_report(const char *text, bool *is_json)
 static int
 take_option(int option, const char *value, struct replay_options *out)
 {
-	uint64_t n_workers = 1;
+	const struct options_range workers = {1, WORKERS_MAX};
+	const struct options_range loops = {1, LOOPS_MAX};
 	int ret = 0;
 
 	switch (option) {
@@ -104,11 +89,10 @@ take_option(int option, const char *value, struct replay_options *out)
 		out->port = value;
 		break;
 	case 'n':
-		ret = parse_count("workers", value, 128, &n_workers);
-		out->n_workers = (unsigned int)n_workers;
+		ret = options_take_number("workers", value, workers, &out->n_workers);
 		break;
 	case 'l':
-		ret = parse_count("loop", value, 1000000000, &out->n_loops);
+		ret = options_take_number("loop", value, loops, &out->n_loops);
 		break;
 	case 'r':
 		ret = parse_report(value, &out->is_json);

@@ -21,7 +21,7 @@ struct replay_options {
 	const char *expect_output; /**< NULL: the output is not compared */
 	const char *input;         /**< a file, or "-" */
 	unsigned int n_workers;    /**< 1..128 */
-	uint64_t n_loops;          /**< 1.. */
+	uint32_t n_loops;          /**< 1..1000000000 */
 	bool is_json;
 };
 
