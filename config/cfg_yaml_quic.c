@@ -3,19 +3,7 @@
 #include <string.h>
 
 #include "cfg_decode.h"
-
-/* The value of a hex digit, or -1. */
-static int
-scan_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+#include "lb_hex.h"
 
 /* Two digits a byte, 1..n_max bytes; how many they are, or 0 where text is something else. */
 static size_t
@@ -26,12 +14,11 @@ scan_hex(const char *text, uint8_t *out, size_t n_max)
 	if (n == 0 || n % 2 != 0 || n / 2 > n_max)
 		return 0;
 	for (size_t i = 0; i < n; i += 2) {
-		const int high = scan_digit(text[i]);
-		const int low = scan_digit(text[i + 1]);
+		const int byte = lb_hex_byte(text + i);
 
-		if (high < 0 || low < 0)
+		if (byte < 0)
 			return 0;
-		out[i / 2] = (uint8_t)(high << 4 | low);
+		out[i / 2] = (uint8_t)byte;
 	}
 	return n / 2;
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lb_hex.h"
+
 static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 bool
@@ -144,18 +146,6 @@ lb_prefix_has_host_bits(const struct lb_prefix *prefix)
 	return !lb_addr_equal(&masked, &prefix->addr);
 }
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 int
 lb_mac_parse(const char *text, struct lb_mac *out)
 {
@@ -164,14 +154,13 @@ lb_mac_parse(const char *text, struct lb_mac *out)
 	if (strlen(text) != LB_MAC_TEXT_BYTES - 1)
 		return -EINVAL;
 	for (size_t i = 0; i < sizeof(mac.bytes); i++) {
-		const int high = hex_digit(text[i * 3]);
-		const int low = hex_digit(text[i * 3 + 1]);
+		const int byte = lb_hex_byte(text + i * 3);
 
-		if (high < 0 || low < 0)
+		if (byte < 0)
 			return -EINVAL;
 		if (i + 1 < sizeof(mac.bytes) && text[i * 3 + 2] != ':')
 			return -EINVAL;
-		mac.bytes[i] = (uint8_t)(high << 4 | low);
+		mac.bytes[i] = (uint8_t)byte;
 	}
 	*out = mac;
 	return 0;

@@ -49,7 +49,7 @@ RULES = [
      {"jansson", "libmnl", "libmicrohttpd", "libsystemd"}),
     (r"lb/main\.c", [r"lb/control/.*", r"config/.*", r"lb/dataplane/dp\.h"], {"dpdk"}),
     (r"config/.*",
-     [r"config/.*", r"lb/core/lb_(addr|compiler|device|limits|prime)\.h"], {"libyaml"}),
+     [r"config/.*", r"lb/core/lb_(addr|compiler|device|hex|limits|prime)\.h"], {"libyaml"}),
     (r"tools/(shunt_)?bench.*",
      [r"tools/.*", r"config/.*", r"lb/core/.*", r"lb/control/ctl_apply\.h",
       r"lb/dataplane/.*"],
