@@ -380,7 +380,10 @@ void dp_port_set_down(struct dp *dp, size_t port, bool is_down, bool is_twin_dow
  */
 int dp_run(struct dp *dp, bool is_adaptive) lb_must_check;
 
-/** Stop the workers and wait for them; then the ports. */
+/**
+ * Stop the workers and wait for them; then the ports. What is under way between workers then is
+ * dealt with before, and what waits given up: each packet has been counted under one verdict.
+ */
 void dp_stop(struct dp *dp);
 
 /** What one backend got, summed over the workers. They may be running. */

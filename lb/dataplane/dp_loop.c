@@ -21,59 +21,109 @@ struct outbox {
 	uint16_t n;
 };
 
-/* What the loop keeps between rounds; too large for a stack. */
-struct loop {
+/* What a loop keeps between rounds; too large for a stack. */
+struct dp_loop {
 	struct dp *dp;
 	struct dp_worker *worker;
 	uint64_t now_ns;
 	struct dp_burst burst;
 	struct outbox out[DP_PORTS_MAX];
+	struct dp_decision uncounted[DP_BURST_MAX]; /* of what the kernel sends */
 };
 
-/* Send by this worker's own queue, or by the ring to the one that has a queue. */
-static uint16_t
-send_frames(const struct dp_nic *nic, unsigned int worker, struct rte_mbuf *pkts[], uint16_t n)
+int
+dp_loop_create(struct dp *dp, struct dp_worker *worker, struct dp_loop **out)
 {
-	if (unlikely(atomic_load_explicit(&nic->is_down, memory_order_relaxed)))
-		return 0;
-	if (likely(worker < nic->n_tx))
-		return rte_eth_tx_burst(nic->id, (uint16_t)worker, pkts, n);
-	return (uint16_t)rte_ring_enqueue_burst(nic->tx_ring, (void **)pkts, n, NULL);
+	struct dp_loop *loop = dp_memory_zalloc(sizeof(*loop));
+
+	if (loop == NULL)
+		return -ENOMEM;
+	loop->dp = dp;
+	loop->worker = worker;
+	for (unsigned int i = 0; i < DP_BURST_MAX; i++)
+		loop->uncounted[i].verdict = DP_PIECE;
+	*out = loop;
+	return 0;
 }
 
-/* Why a device takes no more; is_down is what it is down by. */
-static enum lb_verdict
-why_not_sent(const struct dp_nic *nic, enum lb_verdict is_down)
+void
+dp_loop_destroy(struct dp_loop *loop)
 {
-	return atomic_load_explicit(&nic->is_down, memory_order_relaxed) ? is_down
-									 : LB_DROP_TX_FULL;
+	dp_memory_free(loop, sizeof(*loop));
+}
+
+/* A packet in pieces stands or falls with its first, and the kernel's are not counted. */
+static bool
+is_counted(const struct dp_decision *d)
+{
+	return likely(d->verdict != DP_PIECE);
 }
 
 static void
-flush(struct loop *loop, const struct dp_port *port, struct outbox *out)
+count_sent(struct dp_loop *loop, const struct dp_decision decisions[], uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++)
+		if (is_counted(&decisions[i]))
+			dp_worker_sent(loop->worker, &decisions[i]);
+}
+
+static bool
+is_down(const struct dp_nic *nic)
+{
+	return atomic_load_explicit(&nic->is_down, memory_order_relaxed);
+}
+
+/*
+ * Send by this worker's own queue; or by the ring to the one that has a queue, which counts
+ * what it sends. The rest is the caller's.
+ */
+static uint16_t
+send_frames(struct dp_loop *loop, const struct dp_nic *nic, struct rte_mbuf *pkts[],
+	const struct dp_decision decisions[], uint16_t n)
+{
+	const unsigned int worker = loop->worker->index;
+	uint16_t n_sent;
+
+	if (unlikely(is_down(nic)))
+		return 0;
+	if (unlikely(worker >= nic->n_tx)) {
+		for (uint16_t i = 0; i < n; i++)
+			dp_beside(pkts[i])->decision = decisions[i];
+		return (uint16_t)rte_ring_enqueue_burst(nic->tx_ring, (void **)pkts, n, NULL);
+	}
+	n_sent = rte_eth_tx_burst(nic->id, (uint16_t)worker, pkts, n);
+	count_sent(loop, decisions, n_sent);
+	return n_sent;
+}
+
+/* What a device does not take: it is down, or full. */
+static void
+drop_frames(struct dp_loop *loop, const struct dp_nic *nic, struct rte_mbuf *pkts[],
+	const struct dp_decision decisions[], uint16_t n)
+{
+	const enum lb_verdict why = is_down(nic) ? nic->down_verdict : LB_DROP_TX_FULL;
+
+	for (uint16_t i = 0; i < n; i++)
+		dp_count(&loop->worker->verdict_pkts[why], is_counted(&decisions[i]));
+	rte_pktmbuf_free_bulk(pkts, n);
+}
+
+static void
+flush(struct dp_loop *loop, const struct dp_port *port, struct outbox *out)
 {
 	uint16_t n_sent;
 
 	if (out->n == 0)
 		return;
-	n_sent = send_frames(&port->nic, loop->worker->index, out->pkts, out->n);
-	for (uint16_t i = 0; i < n_sent; i++)
-		if (likely(out->decisions[i].verdict != DP_PIECE))
-			dp_worker_sent(loop->worker, &out->decisions[i]);
-	if (unlikely(n_sent < out->n)) {
-		const enum lb_verdict why = why_not_sent(&port->nic, LB_DROP_PORT_DOWN);
-
-		/* A packet in pieces stands or falls with its first. */
-		for (uint16_t i = n_sent; i < out->n; i++)
-			dp_count(&loop->worker->verdict_pkts[why],
-				out->decisions[i].verdict != DP_PIECE);
-		rte_pktmbuf_free_bulk(&out->pkts[n_sent], out->n - n_sent);
-	}
+	n_sent = send_frames(loop, &port->nic, out->pkts, out->decisions, out->n);
+	if (unlikely(n_sent < out->n))
+		drop_frames(loop, &port->nic, &out->pkts[n_sent], &out->decisions[n_sent],
+			out->n - n_sent);
 	out->n = 0;
 }
 
 static void
-put_out(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d, uint16_t place)
+put_out(struct dp_loop *loop, struct rte_mbuf *m, const struct dp_decision *d, uint16_t place)
 {
 	const struct dp_port *port = &loop->dp->ports[place];
 	struct outbox *out = &loop->out[place];
@@ -88,30 +138,26 @@ put_out(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d, uint
 
 /* To the twin of the port it came by; where the kernel saw it itself, it is done with. */
 static void
-give_to_kernel(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
+give_to_kernel(struct dp_loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
 {
 	const struct dp_port *port = &loop->dp->ports[loop->dp->port_of[m->port]];
 	const struct dp_nic *twin = &port->twin;
-	uint64_t *lost = loop->worker->verdict_pkts;
 
 	if (!port->has_twin) {
 		dp_worker_sent(loop->worker, d);
 		rte_pktmbuf_free(m);
 	} else if (unlikely(m->pkt_len > twin->mtu + (uint32_t)RTE_ETHER_HDR_LEN + 2 * 4)) {
 		/* It would refuse this one, and so hold up those behind it in its ring. */
-		dp_count(&lost[LB_DROP_TOO_BIG], 1);
+		dp_count(&loop->worker->verdict_pkts[LB_DROP_TOO_BIG], 1);
 		rte_pktmbuf_free(m);
-	} else if (likely(send_frames(twin, loop->worker->index, &m, 1) == 1)) {
-		dp_worker_sent(loop->worker, d);
-	} else {
-		dp_count(&lost[why_not_sent(twin, LB_DROP_KERNEL_DOWN)], 1);
-		rte_pktmbuf_free(m);
+	} else if (unlikely(send_frames(loop, twin, &m, d, 1) == 0)) {
+		drop_frames(loop, twin, &m, d, 1);
 	}
 }
 
 /* Where its decision says. */
 static void
-dispose(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
+dispose(struct dp_loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
 {
 	if (likely(d->verdict == LB_FORWARD || d->verdict == DP_PIECE))
 		put_out(loop, m, d, d->port);
@@ -124,7 +170,7 @@ dispose(struct loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
 }
 
 static void
-dispose_chain(struct loop *loop, struct dp_chain *chain)
+dispose_chain(struct dp_loop *loop, struct dp_chain *chain)
 {
 	struct rte_mbuf *m;
 
@@ -137,7 +183,7 @@ dispose_chain(struct loop *loop, struct dp_chain *chain)
 }
 
 static void
-run_burst(struct loop *loop)
+run_burst(struct dp_loop *loop)
 {
 	struct dp_burst *burst = &loop->burst;
 
@@ -158,7 +204,7 @@ run_burst(struct loop *loop)
 }
 
 static void
-take(struct loop *loop, struct rte_mbuf *m)
+take(struct dp_loop *loop, struct rte_mbuf *m)
 {
 	struct dp_burst *burst = &loop->burst;
 
@@ -171,7 +217,7 @@ take(struct loop *loop, struct rte_mbuf *m)
 
 /* A device that does not spread its packets by flow: they are spread here. */
 static void
-spread(struct loop *loop, struct rte_mbuf *m)
+spread(struct dp_loop *loop, struct rte_mbuf *m)
 {
 	struct lb_packet packet;
 	unsigned int owner = 0;
@@ -220,7 +266,7 @@ filter(const struct dp_port *port, struct rte_mbuf *pkts[], uint16_t n)
 }
 
 static unsigned int
-poll_port(struct loop *loop, const struct dp_port *port)
+poll_port(struct dp_loop *loop, const struct dp_port *port)
 {
 	const unsigned int worker = loop->worker->index;
 	struct rte_mbuf *pkts[DP_BURST_MAX];
@@ -244,7 +290,7 @@ poll_port(struct loop *loop, const struct dp_port *port)
 }
 
 static unsigned int
-poll_inbox(struct loop *loop)
+poll_inbox(struct dp_loop *loop)
 {
 	struct rte_mbuf *pkts[DP_BURST_MAX];
 	unsigned int n;
@@ -262,7 +308,7 @@ poll_inbox(struct loop *loop)
 
 /* What the kernel sends through the twin leaves by the port. */
 static unsigned int
-poll_twin(const struct loop *loop, const struct dp_port *port)
+poll_twin(struct dp_loop *loop, const struct dp_port *port)
 {
 	const unsigned int worker = loop->worker->index;
 	struct rte_mbuf *pkts[DP_BURST_MAX];
@@ -274,20 +320,21 @@ poll_twin(const struct loop *loop, const struct dp_port *port)
 	n = rte_eth_rx_burst(port->twin.id, (uint16_t)worker, pkts, DP_BURST_MAX);
 	if (n == 0)
 		return 0;
-	n_sent = send_frames(&port->nic, worker, pkts, n);
+	n_sent = send_frames(loop, &port->nic, pkts, loop->uncounted, n);
 	if (n_sent < n)
 		rte_pktmbuf_free_bulk(&pkts[n_sent], n - n_sent);
 	return n;
 }
 
 /*
- * Frames of workers without a queue of their own, on behalf of whom worker 0 sends. They are
- * counted as sent, so what finds no room stays in the ring.
+ * Frames of workers without a queue of their own, on behalf of whom worker 0 sends and counts.
+ * What finds no room stays in the ring.
  */
 static unsigned int
-drain_ring(const struct dp_nic *nic)
+drain_ring(struct dp_loop *loop, const struct dp_nic *nic)
 {
 	struct rte_mbuf *pkts[DP_BURST_MAX];
+	struct dp_decision decisions[DP_BURST_MAX];
 	unsigned int n;
 	uint16_t n_sent;
 
@@ -296,18 +343,43 @@ drain_ring(const struct dp_nic *nic)
 	n = rte_ring_dequeue_burst_start(nic->tx_ring, (void **)pkts, DP_BURST_MAX, NULL);
 	if (n == 0)
 		return 0;
-	if (unlikely(atomic_load_explicit(&nic->is_down, memory_order_relaxed))) {
+	/* Once it is sent, what lies beside it is another's. */
+	for (unsigned int i = 0; i < n; i++)
+		decisions[i] = dp_beside(pkts[i])->decision;
+	if (unlikely(is_down(nic))) {
 		rte_ring_dequeue_finish(nic->tx_ring, n);
-		rte_pktmbuf_free_bulk(pkts, n);
+		drop_frames(loop, nic, pkts, decisions, (uint16_t)n);
 		return n;
 	}
 	n_sent = rte_eth_tx_burst(nic->id, 0, pkts, (uint16_t)n);
 	rte_ring_dequeue_finish(nic->tx_ring, n_sent);
+	count_sent(loop, decisions, n_sent);
 	return n_sent;
 }
 
 static unsigned int
-turn(struct loop *loop)
+drain_rings(struct dp_loop *loop)
+{
+	struct dp *dp = loop->dp;
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < dp->n_ports; i++) {
+		n += drain_ring(loop, &dp->ports[i].nic);
+		if (dp->ports[i].has_twin)
+			n += drain_ring(loop, &dp->ports[i].twin);
+	}
+	return n;
+}
+
+static void
+flush_all(struct dp_loop *loop)
+{
+	for (size_t i = 0; i < loop->dp->n_ports; i++)
+		flush(loop, &loop->dp->ports[i], &loop->out[i]);
+}
+
+static unsigned int
+turn(struct dp_loop *loop)
 {
 	struct dp *dp = loop->dp;
 	unsigned int n = poll_inbox(loop);
@@ -318,31 +390,21 @@ turn(struct loop *loop)
 		n += poll_port(loop, &dp->ports[i]);
 		n += poll_twin(loop, &dp->ports[i]);
 	}
-	for (size_t i = 0; i < dp->n_ports; i++)
-		flush(loop, &dp->ports[i], &loop->out[i]);
-	if (loop->worker->index == 0) {
-		for (size_t i = 0; i < dp->n_ports; i++) {
-			n += drain_ring(&dp->ports[i].nic);
-			if (dp->ports[i].has_twin)
-				n += drain_ring(&dp->ports[i].twin);
-		}
-	}
+	flush_all(loop);
+	if (loop->worker->index == 0)
+		n += drain_rings(loop);
 	return n;
 }
 
-int
+void
 dp_loop_run(struct dp_lcore *lcore)
 {
 	static const struct timespec nap = {.tv_nsec = IDLE_SLEEP_NS};
-	struct loop *loop = dp_memory_zalloc(sizeof(*loop));
+	struct dp_loop *loop = lcore->loop;
 	unsigned int n_idle = 1;
 	uint64_t begun_ns = 0;
 
-	if (loop == NULL)
-		return -ENOMEM;
-	loop->dp = lcore->dp;
-	loop->worker = lcore->worker;
-	dp_worker_online(lcore->worker);
+	dp_worker_online(loop->worker);
 	/* Relaxed: it carries nothing but itself. */
 	while (!atomic_load_explicit(&lcore->is_over, memory_order_relaxed)) {
 		unsigned int n_found;
@@ -350,17 +412,66 @@ dp_loop_run(struct dp_lcore *lcore)
 
 		loop->now_ns = dp_now_ns();
 		if (n_idle == 0) /* what came in the turn before waited no longer than this */
-			dp_worker_timed(lcore->worker, loop->now_ns - begun_ns);
+			dp_worker_timed(loop->worker, loop->now_ns - begun_ns);
 		begun_ns = loop->now_ns;
 		n_found = turn(loop);
 		n_idle = n_found > 0 ? 0 : n_idle + 1;
-		dp_worker_polled(lcore->worker, n_found);
-		dp_worker_quiescent(lcore->worker, loop->now_ns);
-		is_asked = dp_worker_answer(lcore->worker, loop->now_ns);
+		dp_worker_polled(loop->worker, n_found);
+		dp_worker_quiescent(loop->worker, loop->now_ns);
+		is_asked = dp_worker_answer(loop->worker, loop->now_ns);
 		if (n_idle > IDLE_POLLS && lcore->is_adaptive && !is_asked)
 			(void)nanosleep(&nap, NULL);
 	}
-	dp_worker_offline(lcore->worker);
-	dp_memory_free(loop, sizeof(*loop));
-	return 0;
+	dp_worker_offline(loop->worker);
+}
+
+void
+dp_loop_empty_inbox(struct dp_loop *loop)
+{
+	loop->now_ns = dp_now_ns();
+	dp_worker_online(loop->worker);
+	while (poll_inbox(loop) > 0) {
+	}
+	dp_worker_offline(loop->worker);
+}
+
+void
+dp_loop_give_up(struct dp_loop *loop)
+{
+	dp_worker_online(loop->worker);
+	do {
+		dp_worker_hear(loop->worker, &loop->burst, loop->now_ns);
+		dispose_chain(loop, &loop->burst.settled);
+	} while (dp_worker_has_notes(loop->worker));
+	dp_worker_offline(loop->worker);
+	dp_worker_abandon(loop->worker, &loop->burst);
+	dispose_chain(loop, &loop->burst.settled);
+	flush_all(loop);
+}
+
+/* What a device does not take now it never will. */
+static void
+drop_ring(struct dp_loop *loop, const struct dp_nic *nic)
+{
+	struct rte_mbuf *m;
+
+	while (nic->tx_ring != NULL && rte_ring_dequeue(nic->tx_ring, (void **)&m) == 0) {
+		const struct dp_decision d = dp_beside(m)->decision;
+
+		drop_frames(loop, nic, &m, &d, 1);
+	}
+}
+
+void
+dp_loop_empty_rings(struct dp_loop *loop)
+{
+	struct dp *dp = loop->dp;
+
+	while (drain_rings(loop) > 0) {
+	}
+	for (size_t i = 0; i < dp->n_ports; i++) {
+		drop_ring(loop, &dp->ports[i].nic);
+		if (dp->ports[i].has_twin)
+			drop_ring(loop, &dp->ports[i].twin);
+	}
 }

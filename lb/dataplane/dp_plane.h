@@ -10,10 +10,11 @@
 #include "dp_port.h"
 #include "dp_worker.h"
 
+struct dp_loop; /* dp_loop.h */
+
 /** What one worker lcore runs with. */
 struct dp_lcore {
-	struct dp *dp;
-	struct dp_worker *worker;
+	struct dp_loop *loop; /**< NULL without ports */
 	unsigned int lcore_id;
 	bool is_adaptive;     /**< sleeps a little when there is nothing to do */
 	_Atomic bool is_over; /**< written by control, read by the lcore */

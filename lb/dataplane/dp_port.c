@@ -420,7 +420,8 @@ int
 dp_port_open(const struct dp_port_conf *conf, const struct dp_port_place *place,
 	struct dp_port *out, FILE *messages)
 {
-	struct dp_port port = {0};
+	struct dp_port port = {.nic.down_verdict = LB_DROP_PORT_DOWN,
+		.twin.down_verdict = LB_DROP_KERNEL_DOWN};
 	char name[RTE_DEV_NAME_MAX_LEN];
 	int ret;
 

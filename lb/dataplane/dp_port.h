@@ -27,7 +27,8 @@ struct dp_nic {
 	/** Nothing that is sent would arrive: written by control, read by workers; relaxed, it
 	 *  carries nothing but itself. */
 	_Atomic bool is_down;
-	uint16_t mtu; /**< bytes */
+	enum lb_verdict down_verdict; /**< what packets are dropped by while it is */
+	uint16_t mtu;                 /**< bytes */
 	/** To the worker of queue 0; NULL where each worker has a queue. */
 	struct rte_ring *tx_ring;
 };

@@ -33,6 +33,16 @@ dp_draw_secret(uint64_t secret[static 2])
 	return getrandom(secret, n, 0) == (ssize_t)n ? 0 : -errno;
 }
 
+static int
+create_loops(struct dp *dp)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < dp->n_workers && ret == 0; i++)
+		ret = dp_loop_create(dp, dp->workers[i], &dp->lcores[i].loop);
+	return ret;
+}
+
 int
 dp_open_ports(struct dp *dp, const struct dp_port_conf ports[], size_t n_ports, FILE *messages)
 {
@@ -53,7 +63,7 @@ dp_open_ports(struct dp *dp, const struct dp_port_conf ports[], size_t n_ports, 
 		dp->port_of[dp->ports[i].nic.id] = (uint16_t)i;
 		dp->n_ports++;
 	}
-	return 0;
+	return create_loops(dp);
 }
 
 void
@@ -111,7 +121,8 @@ dp_port_set_down(struct dp *dp, size_t port, bool is_down, bool is_twin_down)
 static int
 run_lcore(void *argument)
 {
-	return dp_loop_run(argument);
+	dp_loop_run(argument);
+	return 0;
 }
 
 int
@@ -120,15 +131,11 @@ dp_run(struct dp *dp, bool is_adaptive)
 	unsigned int lcore_id = rte_get_next_lcore(-1, 1, 0);
 
 	for (unsigned int i = 0; i < dp->n_workers; i++) {
-		dp->lcores[i].dp = dp;
-		dp->lcores[i].worker = dp->workers[i];
-		dp->lcores[i].is_adaptive = is_adaptive;
-	}
-	for (unsigned int i = 0; i < dp->n_workers; i++) {
 		int ret;
 
 		if (lcore_id >= RTE_MAX_LCORE)
 			return -ENODEV;
+		dp->lcores[i].is_adaptive = is_adaptive;
 		dp->lcores[i].lcore_id = lcore_id;
 		ret = rte_eal_remote_launch(run_lcore, &dp->lcores[i], lcore_id);
 		if (ret != 0)
@@ -139,6 +146,23 @@ dp_run(struct dp *dp, bool is_adaptive)
 	return 0;
 }
 
+static bool
+has_loops(const struct dp *dp)
+{
+	return dp->lcores[dp->n_workers - 1].loop != NULL;
+}
+
+/* Each packet that was received has a verdict then, and each buffer is in its pool. */
+static void
+finish_loops(struct dp *dp)
+{
+	for (unsigned int i = 0; i < dp->n_workers; i++)
+		dp_loop_empty_inbox(dp->lcores[i].loop);
+	for (unsigned int i = 0; i < dp->n_workers; i++)
+		dp_loop_give_up(dp->lcores[i].loop);
+	dp_loop_empty_rings(dp->lcores[0].loop);
+}
+
 void
 dp_stop(struct dp *dp)
 {
@@ -147,18 +171,16 @@ dp_stop(struct dp *dp)
 	for (unsigned int i = 0; i < dp->n_running; i++)
 		(void)rte_eal_wait_lcore(dp->lcores[i].lcore_id);
 	dp->n_running = 0;
-	for (unsigned int i = 0; i < dp->n_workers; i++) {
-		struct rte_mbuf *m;
-
-		/* What was handed over and not taken belongs to the ports' pools. */
-		while (dp->mail[i].packets != NULL &&
-			rte_ring_dequeue(dp->mail[i].packets, (void **)&m) == 0)
-			rte_pktmbuf_free(m);
-	}
+	if (has_loops(dp))
+		finish_loops(dp);
 	for (size_t i = 0; i < dp->n_ports; i++)
 		dp_port_close(&dp->ports[i]);
 	while (dp->n_ports > 0)
 		dp_port_free_buffers(&dp->ports[--dp->n_ports]);
+	for (unsigned int i = 0; i < dp->n_workers; i++) {
+		dp_loop_destroy(dp->lcores[i].loop);
+		dp->lcores[i].loop = NULL;
+	}
 }
 
 unsigned int

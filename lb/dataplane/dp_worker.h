@@ -138,6 +138,13 @@ void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
  */
 void dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns);
 
+/** Whether others have told something that is not heard yet. */
+static inline bool
+dp_worker_has_notes(const struct dp_worker *worker)
+{
+	return worker->mail != NULL && !rte_ring_empty(worker->mail[worker->index].notes);
+}
+
 /** What still waits is given up: burst->settled. */
 void dp_worker_abandon(struct dp_worker *worker, struct dp_burst *burst);
 
