@@ -10,8 +10,8 @@
 
 #define WAYS     8u
 #define N_RANGES LB_FRAGMENT_RANGES
-#define NONE     UINT16_MAX /* no slot */
-#define MIXED    1u         /* in a range's begin, whose low 3 bits are free */
+#define NONE     0u /* the slot of nobody: lists end there, and that of all begins */
+#define MIXED    1u /* in a range's begin, whose low 3 bits are free */
 
 enum state { UNDECIDED, DECIDED, GIVEN_UP };
 
@@ -46,7 +46,10 @@ static_assert(sizeof(struct datagram) == 3 * (size_t)LB_CACHE_LINE,
 static_assert(sizeof(struct lb_fragment_key) == 40, "no implicit padding in a hashed key");
 static_assert(LB_N_VERDICTS <= UINT8_MAX, "a verdict fits its field");
 
-/* A packet that waits, or where it could. All that wait are in one list, by age. */
+/*
+ * A packet that waits, or where it could. All that wait are in one ring, by age, and NONE in it
+ * before the oldest. So every index here is one of a slot, whatever the lists hold.
+ */
 struct slot {
 	void *packet;
 	uint64_t since_ns;
@@ -66,13 +69,11 @@ struct lb_fragment_table {
 	uint32_t set_mask;
 	uint32_t *tags; /* WAYS a set; 0: free */
 	struct datagram *datagrams;
-	struct slot *slots;
+	struct slot *slots; /* n_waiting and NONE */
 	uint64_t waiting_bytes_max;
 
 	alignas(LB_CACHE_LINE) uint32_t sweep_set; /* the next to look through */
 	uint16_t free;
-	uint16_t oldest;
-	uint16_t newest;
 	uint16_t returned; /* the first to be handed back */
 	struct lb_fragment_stats stats;
 };
@@ -110,7 +111,7 @@ lb_fragment_table_bytes(const struct lb_fragment_conf *conf)
 		return 0;
 	n = sizeof(struct lb_fragment_table) +
 	    entries_for(conf->n_datagrams) * (sizeof(struct datagram) + sizeof(uint32_t)) +
-	    conf->n_waiting * sizeof(struct slot);
+	    (conf->n_waiting + (size_t)1) * sizeof(struct slot);
 	return (n + LB_CACHE_LINE - 1) / LB_CACHE_LINE * LB_CACHE_LINE;
 }
 
@@ -131,13 +132,10 @@ lb_fragment_table_init(void *mem, const struct lb_fragment_conf *conf,
 	/* In the order of their alignment: what comes before each is a multiple of it. */
 	table->datagrams = (struct datagram *)(table + 1);
 	table->slots = (struct slot *)(table->datagrams + n);
-	table->tags = (uint32_t *)(table->slots + conf->n_waiting);
-	table->oldest = NONE;
-	table->newest = NONE;
-	table->returned = NONE;
-	for (uint32_t i = 0; i < conf->n_waiting; i++)
+	table->tags = (uint32_t *)(table->slots + conf->n_waiting + 1);
+	table->free = NONE + 1;
+	for (uint32_t i = NONE + 1; i < conf->n_waiting; i++)
 		table->slots[i].newer = (uint16_t)(i + 1);
-	table->slots[conf->n_waiting - 1].newer = NONE;
 	*out = table;
 	return 0;
 }
@@ -195,14 +193,11 @@ enqueue(struct lb_fragment_table *table, struct datagram *d,
 		.bytes = packet->bytes,
 		.datagram = (uint32_t)(d - table->datagrams),
 		.next = NONE,
-		.older = table->newest,
+		.older = table->slots[NONE].older,
 		.newer = NONE,
 	};
-	if (table->newest == NONE)
-		table->oldest = at;
-	else
-		table->slots[table->newest].newer = at;
-	table->newest = at;
+	table->slots[slot->older].newer = at;
+	table->slots[NONE].older = at;
 	if (d->n_waiting == 0)
 		d->first = at;
 	else
@@ -220,14 +215,8 @@ dequeue(struct lb_fragment_table *table, struct datagram *d)
 	const uint16_t at = d->first;
 	const struct slot *slot = &table->slots[at];
 
-	if (slot->older == NONE)
-		table->oldest = slot->newer;
-	else
-		table->slots[slot->older].newer = slot->newer;
-	if (slot->newer == NONE)
-		table->newest = slot->older;
-	else
-		table->slots[slot->newer].older = slot->older;
+	table->slots[slot->older].newer = slot->newer;
+	table->slots[slot->newer].older = slot->older;
 	d->first = slot->next;
 	d->n_waiting--;
 	return at;
@@ -250,7 +239,7 @@ release(struct lb_fragment_table *table, uint16_t at)
 static void
 return_waiting(struct lb_fragment_table *table, struct datagram *d, enum lb_verdict why)
 {
-	while (d->n_waiting != 0) {
+	for (uint16_t n = d->n_waiting; n != 0; n--) {
 		const uint16_t at = dequeue(table, d);
 
 		table->slots[at].why = (uint8_t)why;
@@ -447,8 +436,11 @@ relate(const struct datagram *d, const struct range *range, bool has_more)
 static void
 remove_range(struct datagram *d, uint32_t at)
 {
-	for (uint32_t i = at; i + 1 < N_RANGES; i++)
-		d->ranges[i] = d->ranges[i + 1];
+	for (uint32_t i = at; i < N_RANGES - 1; i++) {
+		const struct range next = d->ranges[i + 1];
+
+		d->ranges[i] = next;
+	}
 	d->n_ranges--;
 }
 
@@ -498,11 +490,15 @@ extend(struct datagram *d, const struct range *added)
 static bool
 add_range(struct datagram *d, const struct range *range)
 {
+	uint32_t n;
+
 	for (uint32_t i = 0; i < N_RANGES && d->n_ranges >= N_RANGES; i++)
 		(void)merge_at(d, i);
-	if (d->n_ranges >= N_RANGES)
+	n = d->n_ranges;
+	if (n >= N_RANGES)
 		return extend(d, range);
-	d->ranges[d->n_ranges++] = *range;
+	d->ranges[n] = *range;
+	d->n_ranges++;
 	return true;
 }
 
@@ -671,7 +667,8 @@ take_returned(struct lb_fragment_table *table, void **packet, enum lb_verdict *w
 static void *
 take_oldest(struct lb_fragment_table *table)
 {
-	struct datagram *d = &table->datagrams[table->slots[table->oldest].datagram];
+	const uint16_t oldest = table->slots[NONE].newer;
+	struct datagram *d = &table->datagrams[table->slots[oldest].datagram];
 
 	return release(table, dequeue(table, d));
 }
@@ -695,12 +692,14 @@ bool
 lb_fragment_expire(struct lb_fragment_table *table, uint64_t now_ns, void **packet,
 	enum lb_verdict *why)
 {
+	uint16_t oldest;
+
 	if (likely(table->stats.live == 0 && table->stats.waiting == 0))
 		return false;
 	if (take_returned(table, packet, why))
 		return true;
-	if (table->oldest != NONE &&
-		now_ns - table->slots[table->oldest].since_ns > table->timeout_ns) {
+	oldest = table->slots[NONE].newer;
+	if (oldest != NONE && now_ns - table->slots[oldest].since_ns > table->timeout_ns) {
 		*packet = take_oldest(table);
 		*why = LB_DROP_FRAGMENT_UNMATCHED;
 		return true;
@@ -714,7 +713,7 @@ lb_fragment_abandon(struct lb_fragment_table *table, void **packet, enum lb_verd
 {
 	if (take_returned(table, packet, why))
 		return true;
-	if (table->oldest == NONE)
+	if (table->slots[NONE].newer == NONE)
 		return false;
 	*packet = take_oldest(table);
 	*why = LB_DROP_FRAGMENT_UNMATCHED;

@@ -108,64 +108,64 @@ is_between_hosts(const uint8_t *frame, const struct lb_packet *packet)
 	       !lb_addr_equal(&packet->dst, &packet->key.src);
 }
 
-/* Add our address to n bytes of a recorded route; false where it is malformed (RFC 791). */
+/*
+ * An option lies from at to next, which is within the options. Add our address to a recorded
+ * route; false where it is malformed (RFC 791).
+ */
 static bool
-record_route(uint8_t *option, size_t n, const uint8_t *own)
+record_route(uint8_t *options, size_t at, size_t next, const uint8_t *own)
 {
 	size_t pointer;
+	size_t address;
 
-	if (n <= ROUTE_POINTER)
+	if (at + ROUTE_POINTER >= next)
 		return false;
-	pointer = option[ROUTE_POINTER];
+	pointer = options[at + ROUTE_POINTER];
 	if (pointer < ROUTE_POINTER_MIN)
 		return false;
-	if (pointer > n)
+	address = at + pointer - 1;
+	if (address >= next)
 		return true; /* full */
-	if (n - pointer < IPV4_ADDR_BYTES - 1)
+	if (address + IPV4_ADDR_BYTES > next)
 		return false;
-	memcpy(option + pointer - 1, own, IPV4_ADDR_BYTES);
-	option[ROUTE_POINTER] = (uint8_t)(pointer + IPV4_ADDR_BYTES);
+	memcpy(options + address, own, IPV4_ADDR_BYTES);
+	options[at + ROUTE_POINTER] = (uint8_t)(pointer + IPV4_ADDR_BYTES);
 	return true;
 }
 
 static bool
-answer_option(uint8_t *option, size_t n, const uint8_t *own)
+answer_option(uint8_t *options, size_t at, size_t next, const uint8_t *own)
 {
-	switch (option[0]) {
+	switch (options[at]) {
 	case OPTION_LOOSE_ROUTE:
 	case OPTION_STRICT_ROUTE:
 		return false;
 	case OPTION_RECORD_ROUTE:
-		return record_route(option, n, own);
+		return record_route(options, at, next, own);
 	case OPTION_TIME_STAMP:
 		return true;
 	default:
-		memset(option, OPTION_NOP, n);
+		for (size_t i = at; i < next; i++)
+			options[i] = OPTION_NOP;
 		return true;
 	}
 }
 
 /* Make n bytes of a request's options into the reply's; false where there is to be none. */
 static bool
-answer_options(uint8_t *options, size_t n, const uint8_t *own)
+answer_options(uint8_t *options, uint8_t n, const uint8_t *own)
 {
-	size_t at = 0;
+	size_t next;
 
-	while (at < n && options[at] != OPTION_END) {
-		size_t n_option = 1;
-
-		//@ split at;
-		if (options[at] != OPTION_NOP) {
-			if (n - at < 2)
-				return false;
-			n_option = options[at + 1];
-			if (n_option < 2 || n_option > n - at)
-				return false;
-			//@ split n_option;
-			if (!answer_option(options + at, n_option, own))
-				return false;
-		}
-		at += n_option;
+	for (size_t at = 0; at < n && options[at] != OPTION_END; at = next) {
+		next = at + 1;
+		if (options[at] == OPTION_NOP)
+			continue;
+		if (next >= n || options[next] < 2)
+			return false;
+		next = at + options[next];
+		if (next > n || !answer_option(options, at, next, own))
+			return false;
 	}
 	return true;
 }
@@ -181,7 +181,8 @@ answer_ipv4(uint8_t *ip, size_t header_bytes)
 		return false;
 
 	memcpy(header, ip, header_bytes);
-	if (!answer_options(header + IPV4_BYTES, header_bytes - IPV4_BYTES, ip + IPV4_DST))
+	if (!answer_options(header + IPV4_BYTES, (uint8_t)(header_bytes - IPV4_BYTES),
+		    ip + IPV4_DST))
 		return false;
 	header[IPV4_TOS] &= DSCP_MASK;
 	store16(header + IPV4_FRAGMENT, load16(ip + IPV4_FRAGMENT) & IPV4_DF);
@@ -212,22 +213,22 @@ answer_ipv6(uint8_t *ip, size_t header_bytes)
 }
 
 static bool
-is_zero(const uint8_t *p, size_t n)
+is_zero(const uint8_t *p, const uint8_t *end)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (p[i] != 0)
+	for (; p < end; p++) {
+		if (*p != 0)
 			return false;
 	}
 	return true;
 }
 
 /*
- * Change the type in a message of n bytes, and its checksum by that alone (RFC 1624, equation
+ * Change the type in a message up to end, and its checksum by that alone (RFC 1624, equation
  * 3). The sum that comes out is never 0, and so the checksum never 0xffff; which is right but
  * for an IPv4 message of nothing but zeros, since it has no pseudo-header.
  */
 static void
-answer_icmp(uint8_t *icmp, size_t n, uint8_t type)
+answer_icmp(uint8_t *icmp, const uint8_t *end, uint8_t type)
 {
 	uint32_t sum = (uint16_t)~load16(icmp + ICMP_CSUM);
 
@@ -237,7 +238,7 @@ answer_icmp(uint8_t *icmp, size_t n, uint8_t type)
 	sum = (sum >> 16) + (sum & UINT16_MAX);
 	sum = (sum >> 16) + (sum & UINT16_MAX);
 	store16(icmp + ICMP_CSUM, (uint16_t)~sum);
-	if (type == ICMP_ECHO_REPLY && is_zero(icmp, n))
+	if (type == ICMP_ECHO_REPLY && is_zero(icmp, end))
 		store16(icmp + ICMP_CSUM, UINT16_MAX);
 }
 
@@ -261,7 +262,7 @@ lb_icmp_echo_reply(uint8_t *frame, size_t n_bytes, const struct lb_packet *packe
 		is_answered = answer_ipv4(frame + ip_offset, l4_offset - ip_offset);
 	if (!is_answered)
 		return 0;
-	answer_icmp(frame + l4_offset, end - l4_offset,
+	answer_icmp(frame + l4_offset, frame + end,
 		packet->is_v6 ? ICMPV6_ECHO_REPLY : ICMP_ECHO_REPLY);
 	swap_macs(frame);
 	return end;
@@ -338,9 +339,8 @@ lb_icmp_too_big_size(const uint8_t *frame, size_t n_bytes, const struct lb_packe
 	return true;
 }
 
-/* ip: n bytes up to the frame's end. */
 static void
-write_too_big_v4(uint8_t *ip, size_t n, const struct lb_packet *packet, uint16_t mtu,
+write_too_big_v4(uint8_t *ip, const uint8_t *end, const struct lb_packet *packet, uint16_t mtu,
 	const struct lb_addr *src)
 {
 	static const uint8_t header[IPV4_BYTES] = {0x45, IPV4_CS6,
@@ -349,7 +349,7 @@ write_too_big_v4(uint8_t *ip, size_t n, const struct lb_packet *packet, uint16_t
 	uint16_t csum;
 
 	memcpy(ip, header, IPV4_BYTES);
-	store16(ip + IPV4_TOTAL_BYTES, (uint16_t)n);
+	store16(ip + IPV4_TOTAL_BYTES, (uint16_t)(end - ip));
 	memcpy(ip + IPV4_SRC, src->bytes + LB_ADDR_BYTES - IPV4_ADDR_BYTES, IPV4_ADDR_BYTES);
 	memcpy(ip + IPV4_DST, packet->key.src.bytes + LB_ADDR_BYTES - IPV4_ADDR_BYTES,
 		IPV4_ADDR_BYTES);
@@ -360,16 +360,16 @@ write_too_big_v4(uint8_t *ip, size_t n, const struct lb_packet *packet, uint16_t
 	icmp[0] = ICMP_UNREACHABLE;
 	icmp[ICMP_CODE] = ICMP_FRAGMENTATION_NEEDED;
 	store16(icmp + ICMP_MTU_V4, mtu);
-	csum = lb_csum_finish(lb_csum_add(0, icmp, n - IPV4_BYTES));
+	csum = lb_csum_finish(lb_csum_range(0, icmp, end));
 	memcpy(icmp + ICMP_CSUM, &csum, sizeof(csum));
 }
 
 static void
-write_too_big_v6(uint8_t *ip, size_t n, const struct lb_packet *packet, uint16_t mtu,
+write_too_big_v6(uint8_t *ip, const uint8_t *end, const struct lb_packet *packet, uint16_t mtu,
 	const struct lb_addr *src)
 {
-	const uint16_t icmp_bytes = (uint16_t)(n - IPV6_BYTES);
 	uint8_t *icmp = ip + IPV6_BYTES;
+	const uint16_t icmp_bytes = (uint16_t)(end - icmp);
 	uint8_t tail[8] = {[7] = IPPROTO_ICMPV6}; /* of the pseudo-header */
 	uint64_t sum;
 	uint16_t csum;
@@ -387,7 +387,7 @@ write_too_big_v6(uint8_t *ip, size_t n, const struct lb_packet *packet, uint16_t
 	store16(icmp + ICMP_MTU_V6 + 2, mtu);
 	store16(tail + 2, icmp_bytes);
 	sum = lb_csum_add(0, tail, sizeof(tail));
-	sum = lb_csum_add(sum, ip + IPV6_SRC, (size_t)2 * LB_ADDR_BYTES + icmp_bytes);
+	sum = lb_csum_range(sum, ip + IPV6_SRC, end);
 	csum = lb_csum_finish(sum);
 	memcpy(icmp + ICMP_CSUM, &csum, sizeof(csum));
 }
@@ -397,12 +397,12 @@ lb_icmp_too_big_write(uint8_t *frame, const struct lb_packet *packet,
 	const struct lb_icmp_too_big *error, const struct lb_addr *src)
 {
 	const size_t ip_offset = packet->ip_offset;
-	const size_t n = error->frame_bytes - ip_offset;
+	const uint8_t *end = frame + error->frame_bytes;
 
 	memmove(frame, frame + error->prepend_bytes, ip_offset);
 	swap_macs(frame);
 	if (packet->is_v6)
-		write_too_big_v6(frame + ip_offset, n, packet, error->mtu, src);
+		write_too_big_v6(frame + ip_offset, end, packet, error->mtu, src);
 	else
-		write_too_big_v4(frame + ip_offset, n, packet, error->mtu, src);
+		write_too_big_v4(frame + ip_offset, end, packet, error->mtu, src);
 }

@@ -1,18 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Echo replies and packets that are too big: every header and any bytes, but payloads of
- * lengths chosen here, since EVA does not see that one length is the sum of two.
+ * Echo replies and packets that are too big, of every length and with any bytes.
+ *
+ * EVA does not see that one length is the sum of two. So all lengths at once are for what is
+ * handed pointers to the beginning and the end; and what adds them up has lengths chosen here.
  */
 
 #include "lb_icmp.c"
 #include "proof.h"
 
+#define TOO_BIG_BYTES_MAX (LB_ICMP_TOO_BIG_PREPEND_MAX + ERROR_BYTES_MAX_V6)
+
 static const uint16_t payloads[] = {8, 9, 56, 1300, 8900};
 static const uint16_t offsets[] = {14, 18, 22};
 
 static void
-answer(struct lb_packet *packet)
+answer_parts(void)
+{
+	const size_t n = any_u64(ICMP_BYTES, FRAME_BYTES_MAX);
+
+	make_any(frame_memory, sizeof(frame_memory));
+	answer_icmp(FRAME_END - n, FRAME_END, (uint8_t)any_u64(0, UINT8_MAX));
+	for (size_t bytes = 0; bytes <= IPV4_BYTES_MAX + 4; bytes += 4) {
+		make_any(frame_memory, sizeof(frame_memory));
+		(void)answer_ipv4(FRAME_END - bytes, bytes);
+		(void)answer_ipv6(FRAME_END - bytes, bytes);
+	}
+}
+
+static void
+write_parts(void)
+{
+	const size_t n_v4 = any_u64(IPV4_BYTES + ICMP_BYTES, TOO_BIG_BYTES_MAX);
+	const size_t n_v6 = any_u64(IPV6_BYTES + ICMP_BYTES, TOO_BIG_BYTES_MAX);
+	const uint16_t mtu = (uint16_t)any_u64(0, UINT16_MAX);
+	struct lb_packet packet;
+	struct lb_addr src;
+
+	make_any(&src, sizeof(src));
+	make_any(&packet, sizeof(packet));
+	make_any(frame_memory, sizeof(frame_memory));
+	write_too_big_v4(FRAME_END - n_v4, FRAME_END, &packet, mtu, &src);
+	write_too_big_v6(FRAME_END - n_v6, FRAME_END, &packet, mtu, &src);
+}
+
+static void
+answer(const struct lb_packet *packet)
 {
 	const size_t n = (size_t)packet->ip_offset + packet->ip_bytes;
 	struct lb_icmp_too_big error = {0};
@@ -46,10 +80,11 @@ answer_all(bool is_v6, uint16_t header_bytes)
 int
 main(void)
 {
-	answer_all(false, 20);
-	answer_all(false, 24);
-	answer_all(false, 60);
-	answer_all(true, 40);
-	answer_all(true, 48);
+	answer_parts();
+	write_parts();
+	answer_all(false, IPV4_BYTES);
+	answer_all(false, IPV4_BYTES + 4);
+	answer_all(true, IPV6_BYTES);
+	answer_all(true, IPV6_BYTES + 8);
 	return 0;
 }

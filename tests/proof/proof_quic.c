@@ -11,15 +11,6 @@
 static struct lb_quic_table table;
 static struct entry entries[8];
 
-/* XXH3 is another library's: any hash. */
-uint64_t
-lb_hash_bytes(const void *bytes, size_t n_bytes, uint64_t seed)
-{
-	(void)seed;
-	//@ assert \initialized((uint8_t *)bytes + (0 .. n_bytes - 1));
-	return any_u64(0, UINT64_MAX);
-}
-
 size_t
 lb_hash_entries_for(size_t n)
 {
