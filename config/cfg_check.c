@@ -571,6 +571,29 @@ warn_of_shares(const struct cfg_service *service, struct cfg_errors *errors)
 		n_small == 1 ? "backend" : "backends");
 }
 
+/** Where a zone is missing, copies may be put in one zone that belong apart. */
+static void
+warn_of_zones(const struct cfg_service *service, struct cfg_errors *errors)
+{
+	const struct cfg_backend *first = NULL;
+	size_t n_missing = 0;
+
+	for (size_t i = 0; i < service->n_backends; i++) {
+		const struct cfg_backend *backend = &service->backends[i];
+
+		if (backend->bad != 0)
+			return;
+		if (backend->zone == NULL && n_missing++ == 0)
+			first = backend;
+	}
+	if (first == NULL || n_missing == service->n_backends)
+		return;
+	cfg_warning(errors, first->pos,
+		"backend '%s' has no zone, and others of the service have (%zu such %s); each "
+		"counts as a zone of its own; expected a zone for all of them or for none",
+		first->name, n_missing, n_missing == 1 ? "backend" : "backends");
+}
+
 static void
 check_service(const struct cfg_service *service, const bool can[2], struct cfg_errors *errors)
 {
@@ -581,6 +604,7 @@ check_service(const struct cfg_service *service, const bool can[2], struct cfg_e
 		check_backend(service, &service->backends[i], can, errors);
 	check_backend_names(service, errors);
 	cfg_check_quic(service, errors);
+	warn_of_zones(service, errors);
 	if ((service->bad & CFG_BAD_TABLE) == 0 && service->n_backends <= service->n_slots)
 		warn_of_shares(service, errors);
 }

@@ -79,6 +79,7 @@ void
 cfg_backend_fini(struct cfg_backend *backend)
 {
 	free(backend->name);
+	free(backend->zone);
 	free(backend->quic_ids);
 }
 
@@ -160,14 +161,20 @@ copy_backend(const struct cfg_backend *backend, struct cfg_backend *out)
 
 	if (copy_text(backend->name, &copy.name) != 0)
 		return -ENOMEM;
+	if (copy_text(backend->zone, &copy.zone) != 0)
+		goto free_name;
 	if (copy_items(backend->quic_ids, backend->n_quic_ids, sizeof(*backend->quic_ids),
-		    &quic_ids) != 0) {
-		free(copy.name);
-		return -ENOMEM;
-	}
+		    &quic_ids) != 0)
+		goto free_zone;
 	copy.quic_ids = quic_ids;
 	*out = copy;
 	return 0;
+
+free_zone:
+	free(copy.zone);
+free_name:
+	free(copy.name);
+	return -ENOMEM;
 }
 
 /* out is owned by a model from the first step on, so what is there is freed with it. */
@@ -383,7 +390,8 @@ is_same_backend(const struct cfg_backend *a, const struct cfg_backend *b)
 {
 	return is_same_text(a->name, b->name) && lb_addr_equal(&a->address, &b->address) &&
 	       a->weight == b->weight && a->state == b->state &&
-	       is_same_mac(a->has_mac, &a->mac, b->has_mac, &b->mac) && has_same_quic_ids(a, b);
+	       is_same_mac(a->has_mac, &a->mac, b->has_mac, &b->mac) &&
+	       is_same_text(a->zone, b->zone) && has_same_quic_ids(a, b);
 }
 
 static bool

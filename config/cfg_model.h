@@ -125,6 +125,7 @@ struct cfg_backend {
 	enum cfg_state state;
 	struct lb_mac mac; /**< l2: the next hop; vxlan: the inner destination */
 	bool has_mac;
+	char *zone;  /**< what fails together with it; NULL: not said */
 	uint8_t bad; /**< CFG_BAD_*, 0 outside of cfg_read_*() */
 	struct cfg_quic_id *quic_ids;
 	size_t n_quic_ids;

@@ -237,6 +237,10 @@ print_backend(const struct cfg_backend *backend, FILE *to)
 		(void)fputs(", mac: ", to);
 		print_mac(&backend->mac, to);
 	}
+	if (backend->zone != NULL) {
+		(void)fputs(", zone: ", to);
+		print_text(backend->zone, to);
+	}
 	if (backend->n_quic_ids > 0)
 		print_quic_ids(backend, to);
 	(void)fputs("}\n", to);

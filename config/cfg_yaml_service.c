@@ -11,7 +11,7 @@
 #define MSS_MIN 88u
 #define MSS_MAX 65495u
 
-static const char *const backend_keys[] = {"name", "address", "weight", "state", "mac",
+static const char *const backend_keys[] = {"name", "address", "weight", "state", "mac", "zone",
 	"quic_id", NULL};
 
 static bool
@@ -62,6 +62,7 @@ decode_backend_options(const struct cfg_node *node, struct cfg_errors *errors,
 	const struct cfg_node *value;
 	uint64_t weight = WEIGHT_DEFAULT;
 	unsigned int state = CFG_UP;
+	const char *zone;
 
 	value = cfg_node_get(node, "weight");
 	if (value != NULL)
@@ -74,6 +75,9 @@ decode_backend_options(const struct cfg_node *node, struct cfg_errors *errors,
 		out->mac_pos = value->pos;
 		out->has_mac = cfg_read_mac(value, "mac", errors, &out->mac);
 	}
+	value = cfg_node_get(node, "zone");
+	if (value != NULL && cfg_read_name(value, "zone", errors, &zone))
+		out->zone = cfg_keep_text(zone, errors);
 	out->weight = (uint32_t)weight;
 	out->state = (enum cfg_state)state;
 }

@@ -34,7 +34,7 @@ static const char help[] =
 	"  service remove NAME        and all of its backends\n"
 	"  backend list [SERVICE]     backends, with their slots and figures\n"
 	"  backend add SERVICE/NAME ADDRESS [--weight N] [--state up|drain|down] [--mac M]\n"
-	"              [--quic-id HEX,...]\n"
+	"              [--zone Z] [--quic-id HEX,...]\n"
 	"  backend remove|drain|up|down SERVICE/NAME...\n"
 	"  backend weight SERVICE/NAME N\n"
 	"  explain tcp|udp CLIENT:PORT ADDRESS:PORT\n"
@@ -86,6 +86,7 @@ static const struct option long_options[] = {
 	{"weight", required_argument, NULL, FIRST_VALUE + SHUNTCTL_WEIGHT},
 	{"state", required_argument, NULL, FIRST_VALUE + SHUNTCTL_STATE},
 	{"mac", required_argument, NULL, FIRST_VALUE + SHUNTCTL_MAC},
+	{"zone", required_argument, NULL, FIRST_VALUE + SHUNTCTL_ZONE},
 	{"quic-id", required_argument, NULL, FIRST_VALUE + SHUNTCTL_QUIC_ID},
 	{NULL, 0, NULL, 0},
 };
@@ -95,7 +96,7 @@ static const struct option long_options[] = {
 	(BIT(ADDRESS) | BIT(PROTOCOL) | BIT(PORT) | BIT(TABLE) | BIT(AFFINITY) |               \
 		BIT(FORWARD) | BIT(TUNNEL_PORT) | BIT(VNI) | BIT(CARRY) | BIT(ECHO) |          \
 		BIT(FRAGMENT) | BIT(MSS_CLAMP) | BIT(QUIC))
-#define BACKEND_OPTIONS (BIT(WEIGHT) | BIT(STATE) | BIT(MAC) | BIT(QUIC_ID))
+#define BACKEND_OPTIONS (BIT(WEIGHT) | BIT(STATE) | BIT(MAC) | BIT(ZONE) | BIT(QUIC_ID))
 
 enum { TAKES_WATCH = 1, TAKES_SAVE = 2 };
 

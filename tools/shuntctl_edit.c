@@ -203,8 +203,9 @@ int
 shuntctl_backend_add(struct shuntctl *ctl)
 {
 	static const enum shuntctl_value values[] = {SHUNTCTL_WEIGHT, SHUNTCTL_STATE,
-		SHUNTCTL_MAC};
-	static const char *const keys[] = {CTL_KEY_WEIGHT, CTL_KEY_STATE, CTL_KEY_MAC};
+		SHUNTCTL_MAC, SHUNTCTL_ZONE};
+	static const char *const keys[] = {CTL_KEY_WEIGHT, CTL_KEY_STATE, CTL_KEY_MAC,
+		CTL_KEY_ZONE};
 	json_t *params = split_name(ctl->args[0]);
 	const char *quic_id = ctl->values[SHUNTCTL_QUIC_ID];
 	int failed = 0;

@@ -379,6 +379,11 @@ put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char 
 	ctl_json_put_text(json, cfg_state_words[backend->state]);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_MAC));
 	ctl_json_put_value(json, backend->has_mac ? make_mac(&backend->mac) : json_null());
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_ZONE));
+	if (backend->zone != NULL)
+		ctl_json_put_text(json, backend->zone);
+	else
+		ctl_json_put(json, "null");
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_QUIC_ID));
 	if (backend->n_quic_ids > 0)
 		ctl_json_put_value(json, ctl_params_quic_ids(backend));

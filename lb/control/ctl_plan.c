@@ -215,6 +215,8 @@ append_backend(json_t *list, const char *name, const struct cfg_backend *now,
 		failed |= add_change(changes, CTL_KEY_MAC,
 			make_mac_or_null(now->has_mac, &now->mac),
 			make_mac_or_null(next->has_mac, &next->mac));
+		failed |= add_change(changes, CTL_KEY_ZONE, make_text_or_null(now->zone),
+			make_text_or_null(next->zone));
 		failed |= add_change(changes, CTL_KEY_QUIC_ID, ctl_params_quic_ids(now),
 			ctl_params_quic_ids(next));
 		if (failed == 0 && json_array_size(changes) == 0) {

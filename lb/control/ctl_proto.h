@@ -69,6 +69,7 @@
 #define CTL_KEY_STATE            "state"
 #define CTL_KEY_UP               "up"
 #define CTL_KEY_MAC              "mac"
+#define CTL_KEY_ZONE             "zone" /**< null: none */
 #define CTL_KEY_PATH             "path"
 #define CTL_KEY_TEXT             "text"
 #define CTL_KEY_CLIENT           "client"

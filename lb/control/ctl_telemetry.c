@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cfg_node.h"
 #include "dp.h"
 
 /* Names in one answer: the EAL has 16 KiB for it, and writes some bytes of a name as two. */
@@ -362,6 +363,7 @@ on_service(const struct ctl_daemon *daemon, const char *param, struct dp_answer 
 	const struct cfg_service *service;
 	struct dp_backend_counts counts;
 	char address[LB_PREFIX_TEXT_BYTES];
+	char overload[CFG_PERCENT_TEXT_BYTES];
 
 	service = param != NULL ? find_service(model, param, strlen(param)) : NULL;
 	if (service == NULL)
@@ -372,6 +374,9 @@ on_service(const struct ctl_daemon *daemon, const char *param, struct dp_answer 
 	dp_answer_number(answer, "port", service->port);
 	dp_answer_text(answer, "algorithm", cfg_algorithm_words[service->algorithm]);
 	dp_answer_number(answer, "size", service->n_slots);
+	if (service->algorithm == CFG_STABLE)
+		dp_answer_text(answer, "overload",
+			cfg_format_percent(service->overload, overload));
 	answer_counts(&counts, answer);
 	answer_backends(service, 0, answer);
 	return 0;

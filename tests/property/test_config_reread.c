@@ -231,8 +231,9 @@ append_service(struct text *text, int indent, uint32_t id, uint64_t *random)
 	}
 	append(text, "%*s  backends:\n", indent, "");
 	for (uint32_t i = 0; i < n_backends; i++)
-		append(text, "%*s    - {name: b%u, address: 10.2.0.%u, weight: %s}\n", indent,
-			"", i, i + 1, PICK(random, "100", "50", "0"));
+		append(text, "%*s    - {name: b%u, address: 10.2.0.%u, weight: %s%s}\n", indent,
+			"", i, i + 1, PICK(random, "100", "50", "0"),
+			PICK(random, "", "", ", zone: r1", ", zone: r2", ", zone: ''"));
 	append(text, "%s", PICK(random, "", "", "", "\n", "# c\n", "    # c\n", "  \n"));
 }
 

@@ -241,10 +241,12 @@ class Edits(ControlCase):
     def test_backend_add_takes_the_keys_of_the_file(self):
         self.start(service(forward="l2"))
         self.ctl("backend", "add", "web/web-9", "2001:db8::9", "--weight", "7", "--state",
-                 "drain", "--mac", "02:00:00:00:00:09")
+                 "drain", "--mac", "02:00:00:00:00:09", "--zone", "rack 4")
         found = self.backend("web/web-9")
-        self.assertEqual([found[key] for key in ("address", "weight", "state", "mac")],
-                         ["2001:db8::9", 7, "drain", "02:00:00:00:00:09"])
+        self.assertEqual([found[key] for key in ("address", "weight", "state", "mac", "zone")],
+                         ["2001:db8::9", 7, "drain", "02:00:00:00:00:09", "rack 4"])
+        self.assertIsNone(self.backend("web/web-1")["zone"])
+        self.assertIn(', zone: "rack 4"}', self.ctl("config", "show"))
 
     def test_several_backends_in_one_command(self):
         self.start()
@@ -909,6 +911,16 @@ class Plans(ControlCase):
             {"key": "mss_clamp", "from": None, "to": 1400}], 0))
         self.ctl("reload", self.folder / "next.yaml")
         self.assertIn("      vlan: 7\n", self.ctl("config", "show"))
+
+    def test_zones_move_no_slot(self):
+        self.start(service(n=2))
+        changed = service(n=2)
+        for backend in changed["backends"]:
+            backend["zone"] = "a"
+        found, = self.plan(changed)["services"]
+        self.assertEqual((found["slots_moved"], found["backends"]), (0, [
+            {"name": f"web-{i}", "change": "change",
+             "changes": [{"key": "zone", "from": None, "to": "a"}]} for i in (1, 2)]))
 
     def test_server_ids_move_no_slot(self):
         self.start(service("q", 1, protocol="udp"))

@@ -111,7 +111,8 @@ class TelemetryCase(MetricsCase):
 class Values(TelemetryCase):
     def start_with_traffic(self):
         self.capture_traffic()
-        self.start(service(), service("none", address=VIP_EMPTY, backends=[]))
+        self.start(service(), service("none", address=VIP_EMPTY, backends=[],
+                                      table={"algorithm": "stable", "overload": "3%"}))
         self.wait_until(lambda: self.tell("packets")["received"] == 69)
 
     def test_they_are_those_of_shuntctl(self):
@@ -133,6 +134,7 @@ class Values(TelemetryCase):
                 self.assertEqual(told[name], wanted[name], name)
             self.assertEqual((told["algorithm"], told["size"]),
                              (wanted["table"]["algorithm"], wanted["table"]["size"]))
+            self.assertEqual(told.get("overload"), wanted["table"].get("overload"))
             self.assertEqual(told["backends"], [one["name"] for one in wanted["backends"]])
             for one in wanted["backends"]:
                 told = self.tell("backend", f"{wanted['name']}/{one['name']}")

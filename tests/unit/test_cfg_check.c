@@ -29,6 +29,19 @@ static const struct {
 		     "  - {name: b, address: 10.0.0.2, weight: 9}\n",
 		"f:9:5: warning: the weight 9 of 69 is a share of less than one of 7 slots (1 "
 		"such backend); expected a larger table or weight\n"},
+	{"zones that are missing among others",
+		HEAD "  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, zone: r1}\n"
+		     "  - {name: b, address: 10.0.0.2}\n"
+		     "  - {name: c, address: 10.0.0.3}\n",
+		"f:8:5: warning: backend 'b' has no zone, and others of the service have (2 "
+		"such backends); each counts as a zone of its own; expected a zone for all of "
+		"them or for none\n"},
+	{"one zone for all",
+		HEAD "  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, zone: r1}\n"
+		     "  - {name: b, address: 10.0.0.2, zone: r1}\n",
+		""},
 	{"a share of just one slot",
 		HEAD "  table: {size: 7}\n  backends:\n"
 		     "  - {name: a, address: 10.0.0.1, weight: 60}\n"

@@ -21,7 +21,7 @@ static const char text[] =
 	"  {name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]}\n"
 	"- {name: quic, address: 198.51.100.12, protocol: udp, port: 443, affinity: quic,\n"
 	"   quic: [{config_id: 0, server_id_length: 1, nonce_length: 4}], backends: [\n"
-	"   {name: a, address: 10.0.0.1, quic_id: [01, 02]}]}\n"
+	"   {name: a, address: 10.0.0.1, zone: r1, quic_id: [01, 02]}]}\n"
 	"- {name: api, address: 198.51.100.11, protocol: tcp, port: 443}\n";
 
 static void
@@ -117,21 +117,22 @@ test_copying_survives_each_failure(void **state)
 static void
 test_adding_survives_each_failure(void **state)
 {
-	static char name[] = "b";
+	static char name[] = "b", zone[] = "r1";
 	struct cfg_quic_id quic_id = {.n_bytes = 1};
 	const struct cfg_backend backend = {.name = name,
+		.zone = zone,
 		.quic_ids = &quic_id,
 		.n_quic_ids = 1};
 
 	(void)state;
-	for (int n = 1; n <= 4; n++) {
+	for (int n = 1; n <= 5; n++) {
 		struct cfg_service service = {.backends = NULL};
 
 		failing_malloc_at = n;
-		assert_int_equal(cfg_add_backend(&service, &backend), n <= 3 ? -ENOMEM : 0);
-		assert_int_equal(service.n_backends, n <= 3 ? 0 : 1);
+		assert_int_equal(cfg_add_backend(&service, &backend), n <= 4 ? -ENOMEM : 0);
+		assert_int_equal(service.n_backends, n <= 4 ? 0 : 1);
 		failing_malloc_at = 0;
-		if (n > 3)
+		if (n > 4)
 			cfg_remove_backend(&service, &service.backends[0]);
 		free(service.backends);
 	}

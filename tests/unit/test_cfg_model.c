@@ -26,7 +26,8 @@ static const char base[] =
 	"   table: {algorithm: ring, size: 101}, affinity: source-ip, forward: vxlan,\n"
 	"   tunnel_port: 5, vni: 6, carry: [gre], echo: forward, fragment: outer,\n"
 	"   mss_clamp: 1234, backends: [\n"
-	"   {name: a, address: 10.0.0.1, weight: 7, state: drain, mac: 02:00:00:00:00:bb}]}\n"
+	"   {name: a, address: 10.0.0.1, weight: 7, state: drain, mac: 02:00:00:00:00:bb,\n"
+	"   zone: r1}]}\n"
 	"- {name: v, address: 198.51.100.99, protocol: udp, port: 1,\n"
 	"   table: {algorithm: stable, overload: 3%}, affinity: quic, quic: [\n"
 	"   {config_id: 2, server_id_length: 2, nonce_length: 4,\n"
@@ -114,6 +115,9 @@ static const struct {
 	{"a backend's state", "drain", "down", false},
 	{"a backend's MAC address", "00:bb", "00:bc", false},
 	{"no MAC address", ", mac: 02:00:00:00:00:bb", "", false},
+	{"a zone", "zone: r1", "zone: r2", false},
+	{"a zone in quotes", "zone: r1", "zone: 'r1'", true},
+	{"no zone", ",\n   zone: r1", "", false},
 	{"one more backend", "   {name: a", "   {name: b, address: 10.0.0.9}, {name: a", false},
 	{"one more service", "services:\n",
 		"services:\n- {name: y, address: 192.0.2.9, protocol: tcp, port: 1}\n", false},

@@ -284,6 +284,8 @@ make_service(uint64_t *seed, size_t i, struct cfg_service *out)
 			backend->has_mac = xrand_below(seed, 2) == 0;
 		for (size_t j = 0; backend->has_mac && j < 6; j++)
 			backend->mac.bytes[j] = (uint8_t)xrand(seed);
+		if (xrand_below(seed, 2) == 0)
+			backend->zone = make_name(seed, k);
 	}
 	make_special(seed, out);
 }

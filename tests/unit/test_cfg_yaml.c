@@ -428,7 +428,7 @@ static const struct {
 		      "  backends:\n"
 		      "  - {name: a, address: 10.0.0.1, colour: red}\n"),
 		"f:7:34: unknown key 'colour'; the keys here are name, address, weight, state, "
-		"mac and quic_id\n"},
+		"mac, zone and quic_id\n"},
 	{"an unknown key at the top", BYTES("servcies: []\n"),
 		"f:1:1: unknown key 'servcies'; did you mean 'services'?\n"},
 	{"a key in capitals", BYTES("Services: []\n"),
@@ -752,6 +752,16 @@ static const struct {
 		      "  - {name: a, address: 10.0.0.1, mac: 02-00-00-00-00-01}\n"),
 		"f:7:39: mac: expected a MAC address such as 02:00:00:00:00:fe, found the "
 		"value '02-00-00-00-00-01'\n"},
+	{"a zone that is no name",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  backends:\n"
+		      "  - {name: a, address: 10.0.0.1, zone: rack/1}\n"),
+		"f:7:40: zone: expected a name of 1 to 255 bytes without '/' and control "
+		"characters, found the value 'rack/1'\n"},
 	{"a tunnel port without a tunnel that has one",
 		BYTES("services:\n"
 		      "- name: web\n"
@@ -1339,6 +1349,7 @@ test_defaults_of_a_service(void **state)
 	assert_int_equal(backend->weight, 100);
 	assert_int_equal(backend->state, CFG_UP);
 	assert_false(backend->has_mac);
+	assert_null(backend->zone);
 	assert_int_equal(backend->n_quic_ids, 0);
 	assert_int_equal(backend->bad, 0);
 	cfg_model_fini(&model);
@@ -1371,7 +1382,7 @@ test_every_key_is_read(void **state)
 		"   table: {algorithm: ring, size: 4096}, affinity: source-ip-port,\n"
 		"   forward: vxlan, tunnel_port: 1, vni: 16777215, backends: [\n"
 		"   {name: a, address: 10.0.0.1, weight: 65535, state: down,\n"
-		"    mac: '02:00:00:00:00:01'}]}\n"
+		"    mac: '02:00:00:00:00:01', zone: 'rack 1'}]}\n"
 		"- {name: t, address: 203.0.113.0/24, protocol: any, port: any,\n"
 		"   carry: [gre, 4, ipv6], echo: forward, fragment: drop, mss_clamp: 88}\n"
 		"- {name: u, address: 203.0.113.0, protocol: tcp, port: 1, forward: l2,\n"
@@ -1427,6 +1438,7 @@ test_every_key_is_read(void **state)
 	assert_int_equal(service->backends[0].weight, 65535);
 	assert_int_equal(service->backends[0].state, CFG_DOWN);
 	assert_true(service->backends[0].has_mac);
+	assert_string_equal(service->backends[0].zone, "rack 1");
 	assert_int_equal(model.services[1].carry,
 		CFG_CARRY_IPIP | CFG_CARRY_IPV6 | CFG_CARRY_GRE);
 	assert_int_equal(model.services[1].echo, CFG_ECHO_FORWARD);
