@@ -38,23 +38,6 @@ lb_bounded_room(const struct lb_bounded *bounded, size_t b, uint32_t n_slots)
 		n_slots);
 }
 
-/** The first point at or after a hash. */
-static size_t
-find_point(const struct lb_ring *ring, uint64_t hash)
-{
-	size_t low = 0, high = ring->n_points;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (ring->points[middle].at < hash)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < ring->n_points ? low : 0;
-}
-
 static uint32_t
 room_at(const struct fill *f, size_t point)
 {
@@ -130,7 +113,7 @@ lb_bounded_fill(const struct lb_bounded *bounded, uint32_t n_slots, uint16_t *sl
 	for (uint32_t i = 0; i < n_slots; i++) {
 		const uint64_t at = slot * whole + slot * rest / n_slots;
 		const struct lb_ring_point *point =
-			&f.ring->points[find_room(&f, find_point(f.ring, at))];
+			&f.ring->points[find_room(&f, lb_ring_find(f.ring, at))];
 
 		f.rooms[point->backend]--;
 		slots[slot] = (uint16_t)point->index;

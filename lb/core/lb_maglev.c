@@ -7,18 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lb_fraction.h"
 #include "lb_limits.h"
-#include "lb_mul.h"
 
 /*
- * The plain build (tests/support/plain_maglev.h) probes the table n_slots * ln(n_slots) times,
+ * The plain build (lb_maglev_plain.h) probes the table n_slots * ln(n_slots) times,
  * half of them for the last sqrt(n_slots) slots. Here the results are the same, and:
  *
  * - a probe reads one byte a slot, half of what the slots take, and while a claim needs a few
  *   probes they are made together, before a branch that would be mispredicted;
- * - positions are fractions of 2^64 of the table, so that "mod n_slots" is the overflow of
- *   64-bit addition. A fraction is rounded up by at most 2^-64, and at most 2^25 of them
- *   are added: 2^-39 too much, where positions lie 2^-24 or more apart;
+ * - positions are fractions of the table (lb_fraction.h); at most 2^25 of them are added;
  * - once few slots are free, each free slot is asked for its rank in the permutation instead,
  *   (slot - offset) / skip, again a fraction, and the least rank wins: whatever lies before
  *   the backend's next probe is taken, so no free slot has a rank below it.
@@ -64,8 +62,7 @@ struct fill {
 	const struct lb_maglev_backend *backends;
 	size_t n;
 	uint32_t n_slots;
-	uint64_t unit; /* 2^64 / n_slots, rounded down */
-	uint32_t unit_rest;
+	struct lb_fraction fraction;
 	uint16_t *slots;
 	struct walker *walkers;
 	uint8_t *is_free;
@@ -82,13 +79,6 @@ lb_maglev_backend(uint64_t h_1, uint64_t h_2, uint32_t n_slots)
 		.offset = (uint32_t)(h_1 % n_slots),
 		.skip = (uint32_t)(h_2 % (n_slots - 1)) + 1,
 	};
-}
-
-/** x / n_slots as a fraction of 2^64, rounded up; x < n_slots. */
-static uint64_t
-fraction(const struct fill *f, uint32_t x)
-{
-	return x * f->unit + (uint64_t)x * f->unit_rest / f->n_slots + 1;
 }
 
 /** 1 / x modulo the prime p, by Euclid's algorithm. */
@@ -275,7 +265,7 @@ claim_by_rank(struct fill *f, size_t b)
 	uint32_t last;
 
 	if (step == 0) {
-		step = fraction(f, inverse(backend->skip, f->n_slots));
+		step = lb_fraction_of(&f->fraction, inverse(backend->skip, f->n_slots));
 		f->walkers[b].rank_step = step;
 	}
 
@@ -346,8 +336,8 @@ init_fill(struct fill *f)
 {
 	for (size_t b = 0; b < f->n; b++) {
 		f->walkers[b] = (struct walker){
-			.at = fraction(f, f->backends[b].offset),
-			.step = fraction(f, f->backends[b].skip),
+			.at = lb_fraction_of(&f->fraction, f->backends[b].offset),
+			.step = lb_fraction_of(&f->fraction, f->backends[b].skip),
 		};
 	}
 	memset(f->is_free, 1, f->n_slots);
@@ -361,9 +351,7 @@ lb_maglev_fill(const struct lb_maglev_backend *backends, size_t n, uint32_t n_sl
 		.backends = backends,
 		.n = n,
 		.n_slots = n_slots,
-		.unit = UINT64_MAX /
-			n_slots, /* n_slots, a prime above 2, does not divide 2^64 */
-		.unit_rest = (uint32_t)(UINT64_MAX % n_slots) + 1,
+		.fraction = lb_fraction_init(n_slots),
 		.slots = slots,
 		.n_free = n_slots,
 		.n_tail = tail_slots(n_slots),

@@ -46,22 +46,12 @@ lb_owners_on_ring(const struct lb_ring *ring, uint64_t hash, const uint32_t *zon
 	uint32_t *owners)
 {
 	struct chosen chosen = {owners, 0, zones};
-	size_t low = 0, high = ring->n_points;
+	const size_t start = lb_ring_find(ring, hash);
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (ring->points[middle].at < hash)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-
-	low = low < ring->n_points ? low : 0;
-	chosen.n = walk_ring(ring, low, chosen, k, owners);
+	chosen.n = walk_ring(ring, start, chosen, k, owners);
 	if (zones != NULL && chosen.n < k) {
 		chosen.zones = NULL;
-		chosen.n = walk_ring(ring, low, chosen, k, owners);
+		chosen.n = walk_ring(ring, start, chosen, k, owners);
 	}
 	return chosen.n;
 }

@@ -34,7 +34,8 @@ struct candidate {
 
 /** What the algorithms are given. */
 struct build {
-	const struct candidate *candidates; /* in canonical order, all of a weight above 0 */
+	const struct lb_picker_backend *backends;
+	const uint32_t *places; /* of those of a weight above 0, in canonical order */
 	size_t n;
 	const struct lb_picker_conf *conf;
 	uint16_t *slots;
@@ -116,17 +117,37 @@ check_backends(const struct lb_picker_backend *backends, size_t n)
 	return 0;
 }
 
-/**
- * Put n backends in canonical order, and leave out those of weight 0.
- *
- * @param candidates  Room for n; the first *n_left of them are the result.
- */
+/** Refuses two of one name; the first *n_left places are the result. */
 static int
-order_candidates(const struct lb_picker_backend *backends, size_t n, uint64_t hash_seed,
-	struct candidate *candidates, size_t *n_left)
+order_candidates(struct candidate *candidates, size_t n, uint32_t *places, size_t *n_left)
 {
 	size_t left = 0;
 
+	qsort(candidates, n, sizeof(*candidates), compare_candidates);
+	for (size_t i = 1; i < n; i++) {
+		if (compare_candidates(&candidates[i - 1], &candidates[i]) == 0)
+			return -EEXIST;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (candidates[i].backend->weight > 0)
+			places[left++] = candidates[i].index;
+	}
+	*n_left = left;
+	return 0;
+}
+
+int
+lb_picker_order(const struct lb_picker_backend *backends, size_t n, uint64_t hash_seed,
+	uint32_t *places, size_t *n_left)
+{
+	struct candidate *candidates;
+	int ret = check_backends(backends, n);
+
+	if (ret != 0)
+		return ret;
+	candidates = malloc((n + 1) * sizeof(*candidates));
+	if (candidates == NULL)
+		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		candidates[i] = (struct candidate){
 			.backend = &backends[i],
@@ -135,24 +156,15 @@ order_candidates(const struct lb_picker_backend *backends, size_t n, uint64_t ha
 			.index = (uint32_t)i,
 		};
 	}
-	qsort(candidates, n, sizeof(*candidates), compare_candidates);
-
-	for (size_t i = 1; i < n; i++) {
-		if (compare_candidates(&candidates[i - 1], &candidates[i]) == 0)
-			return -EEXIST;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (candidates[i].backend->weight > 0)
-			candidates[left++] = candidates[i];
-	}
-	*n_left = left;
-	return 0;
+	ret = order_candidates(candidates, n, places, n_left);
+	free(candidates);
+	return ret;
 }
 
 static uint64_t
-hash_candidate(const struct build *build, size_t i, unsigned int k)
+hash_backend(const struct build *build, size_t i, unsigned int k)
 {
-	const struct lb_picker_backend *backend = build->candidates[i].backend;
+	const struct lb_picker_backend *backend = &build->backends[build->places[i]];
 
 	return lb_hash_name(backend->name, backend->name_bytes, build->conf->hash_seed, k);
 }
@@ -167,10 +179,10 @@ fill_maglev(const struct build *build)
 		return -ENOMEM;
 
 	for (size_t i = 0; i < build->n; i++) {
-		backends[i] = lb_maglev_backend(hash_candidate(build, i, 1),
-			hash_candidate(build, i, 2), build->conf->n_slots);
-		backends[i].weight = build->candidates[i].backend->weight;
-		backends[i].index = build->candidates[i].index;
+		backends[i] = lb_maglev_backend(hash_backend(build, i, 1),
+			hash_backend(build, i, 2), build->conf->n_slots);
+		backends[i].weight = build->backends[build->places[i]].weight;
+		backends[i].index = build->places[i];
 	}
 	ret = lb_maglev_fill(backends, build->n, build->conf->n_slots, build->slots);
 	free(backends);
@@ -189,9 +201,9 @@ fill_ring(const struct build *build)
 
 	for (size_t i = 0; i < build->n; i++) {
 		backends[i] = (struct lb_ring_backend){
-			.h_1 = hash_candidate(build, i, 1),
-			.weight = build->candidates[i].backend->weight,
-			.index = build->candidates[i].index,
+			.h_1 = hash_backend(build, i, 1),
+			.weight = build->backends[build->places[i]].weight,
+			.index = build->places[i],
 		};
 	}
 	ret = lb_ring_create(backends, build->n, &ring);
@@ -215,9 +227,9 @@ fill_rendezvous(const struct build *build)
 
 	for (size_t i = 0; i < build->n; i++) {
 		backends[i] = (struct lb_hrw_backend){
-			.h_1 = hash_candidate(build, i, 1),
-			.weight = build->candidates[i].backend->weight,
-			.index = build->candidates[i].index,
+			.h_1 = hash_backend(build, i, 1),
+			.weight = build->backends[build->places[i]].weight,
+			.index = build->places[i],
 		};
 	}
 	ret = lb_hrw_fill(backends, build->n, build->conf->n_slots, build->slots);
@@ -235,11 +247,11 @@ fill_stable(const struct build *build)
 		return -ENOMEM;
 
 	for (size_t i = 0; i < build->n; i++) {
-		backends[i] = lb_stable_backend(hash_candidate(build, i, 1),
-			hash_candidate(build, i, 2), hash_candidate(build, i, 3),
-			build->conf->n_slots);
-		backends[i].weight = build->candidates[i].backend->weight;
-		backends[i].index = build->candidates[i].index;
+		backends[i] =
+			lb_stable_backend(hash_backend(build, i, 1), hash_backend(build, i, 2),
+				hash_backend(build, i, 3), build->conf->n_slots);
+		backends[i].weight = build->backends[build->places[i]].weight;
+		backends[i].index = build->places[i];
 	}
 	ret = lb_stable_fill(backends, build->n, build->conf->n_slots, build->conf->slack,
 		build->slots);
@@ -283,36 +295,30 @@ lb_picker_build(void *mem, const struct lb_picker_conf *conf,
 	const struct lb_picker_backend *backends, size_t n, const struct lb_picker **out)
 {
 	struct lb_picker *picker = mem;
-	struct candidate *candidates;
-	struct build build = {.conf = conf};
+	struct build build = {.backends = backends, .conf = conf, .slots = picker->slots};
+	uint32_t *places;
 	int ret = check_conf(conf);
 
-	if (ret == 0)
-		ret = check_backends(backends, n);
 	if (ret != 0)
 		return ret;
-	if (n == 0)
-		return -ENOENT;
-
-	candidates = malloc(n * sizeof(*candidates));
-	if (candidates == NULL)
+	places = malloc((n + 1) * sizeof(*places));
+	if (places == NULL)
 		return -ENOMEM;
 
-	ret = order_candidates(backends, n, conf->hash_seed, candidates, &build.n);
+	ret = lb_picker_order(backends, n, conf->hash_seed, places, &build.n);
 	if (ret != 0)
-		goto free_candidates;
+		goto free_places;
 
 	picker->n_slots = conf->n_slots;
-	build.candidates = candidates;
-	build.slots = picker->slots;
+	build.places = places;
 	ret = run_algorithm(&build);
 	if (ret != 0)
-		goto free_candidates;
+		goto free_places;
 
 	*out = picker;
 
-free_candidates:
-	free(candidates);
+free_places:
+	free(places);
 	return ret;
 }
 

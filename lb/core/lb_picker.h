@@ -60,6 +60,23 @@ int lb_picker_check_slots(enum lb_algorithm algorithm, uint32_t n_slots) lb_must
 size_t lb_picker_bytes(enum lb_algorithm algorithm, uint32_t n_slots);
 
 /**
+ * The canonical order, which every build begins with: by h_0, then by the names' bytes, those
+ * of weight 0 left out.
+ *
+ * @param backends     n of them, 0..LB_SERVICE_BACKENDS_MAX.
+ * @param[out] places  Room for n: positions in that array, as many as n_left says. Undefined on
+ *                     error.
+ * @param[out] n_left  Untouched on error.
+ * @retval 0           Success.
+ * @retval -EINVAL     Weight or name length out of range.
+ * @retval -E2BIG      More than LB_SERVICE_BACKENDS_MAX.
+ * @retval -EEXIST     Two backends have one name.
+ * @retval -ENOMEM     No memory for scratch space.
+ */
+int lb_picker_order(const struct lb_picker_backend *backends, size_t n, uint64_t hash_seed,
+	uint32_t *places, size_t *n_left) lb_must_check;
+
+/**
  * Fill a picker in the caller's memory.
  *
  * @param mem        lb_picker_bytes() bytes, LB_CACHE_LINE aligned.

@@ -123,8 +123,8 @@ lb_ring_destroy(struct lb_ring *ring)
 	free(ring);
 }
 
-uint32_t
-lb_ring_owner(const struct lb_ring *ring, uint64_t hash)
+size_t
+lb_ring_find(const struct lb_ring *ring, uint64_t hash)
 {
 	size_t low = 0, high = ring->n_points;
 
@@ -137,7 +137,13 @@ lb_ring_owner(const struct lb_ring *ring, uint64_t hash)
 		else
 			high = middle;
 	}
-	return ring->points[low < ring->n_points ? low : 0].index;
+	return low < ring->n_points ? low : 0;
+}
+
+uint32_t
+lb_ring_owner(const struct lb_ring *ring, uint64_t hash)
+{
+	return ring->points[lb_ring_find(ring, hash)].index;
 }
 
 void

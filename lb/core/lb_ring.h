@@ -56,6 +56,9 @@ int lb_ring_create(const struct lb_ring_backend *backends, size_t n,
 /** Free a ring; NULL is allowed. */
 void lb_ring_destroy(struct lb_ring *ring);
 
+/** The first point at or after a hash, past the last one the first of all. */
+size_t lb_ring_find(const struct lb_ring *ring, uint64_t hash);
+
 /** Index of the backend that owns a hash. */
 uint32_t lb_ring_owner(const struct lb_ring *ring, uint64_t hash);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lb_fraction.h"
 #include "lb_limits.h"
-#include "lb_mul.h"
 
 /*
  * The definition sorts n * n_slots pairs. Nearly all of them find their slot taken: until all
@@ -17,9 +17,7 @@
  * free at its start are collected, backend by backend, then sorted, then settled.
  *
  * - Inverses and times are the same for all backends: one table each.
- * - Positions are fractions of 2^64 of the table, as in lb_maglev.c, so that "mod n_slots" is
- *   the overflow of 64-bit addition. A fraction is rounded up by at most 2^-64, and multiplied
- *   by less than 2^24: 2^-40 too much, where positions lie 2^-24 or more apart.
+ * - Positions are fractions of the table (lb_fraction.h), multiplied by less than 2^24.
  * - Once few slots are free, each free slot is asked for its least key among the backends that
  *   have not reached their capacity, and asked again when that one has.
  */
@@ -55,8 +53,7 @@ struct fill {
 	const struct lb_stable_backend *backends;
 	size_t n;
 	uint32_t n_slots;
-	uint64_t unit; /* 2^64 / n_slots, rounded down */
-	uint32_t unit_rest;
+	struct lb_fraction fraction;
 	uint16_t *slots;
 	uint32_t *inverses;
 	uint64_t *times; /* E */
@@ -86,23 +83,6 @@ lb_stable_backend(uint64_t h_1, uint64_t h_2, uint64_t h_3, uint32_t n_slots)
 	};
 }
 
-/** x / n_slots as a fraction of 2^64, rounded up; x < n_slots. */
-static uint64_t
-fraction(const struct fill *f, uint32_t x)
-{
-	return x * f->unit + (uint64_t)x * f->unit_rest / f->n_slots + 1;
-}
-
-/** x mod n_slots, x < 2^63. */
-static uint32_t
-reduce(const struct fill *f, uint64_t x)
-{
-	/* The quotient is at most one too small. */
-	const uint64_t rest = x - lb_mul_high(x, f->unit) * f->n_slots;
-
-	return (uint32_t)(rest >= f->n_slots ? rest - f->n_slots : rest);
-}
-
 /** All inverses: from M = q * i + rest follows 1 / i = -q / rest, and rest is less than i. */
 static void
 init_inverses(struct fill *f)
@@ -116,7 +96,7 @@ init_inverses(struct fill *f)
 		const uint32_t quotient = n_slots / i;
 		const uint64_t inverse = inverses[n_slots - quotient * i];
 
-		inverses[i] = n_slots - reduce(f, quotient * inverse);
+		inverses[i] = n_slots - lb_fraction_reduce(&f->fraction, quotient * inverse);
 	}
 }
 
@@ -182,8 +162,8 @@ init_walkers(struct fill *f)
 		const uint64_t rate = RATE_ONE / backend->weight;
 
 		f->walkers[b] = (struct walker){
-			.at = fraction(f, backend->offset),
-			.step = fraction(f, backend->scale),
+			.at = lb_fraction_of(&f->fraction, backend->offset),
+			.step = lb_fraction_of(&f->fraction, backend->scale),
 			.rate = rate,
 			.phase = lb_mul_high(backend->phase, STEP_FIRST * rate),
 			.place = backend->start,
@@ -324,7 +304,8 @@ rank_of(const struct fill *f, const struct lb_stable_backend *b, uint32_t slot)
 	const uint32_t n_slots = f->n_slots;
 	const uint64_t distance =
 		slot >= b->offset ? slot - b->offset : slot + n_slots - b->offset;
-	const uint32_t place = f->inverses[reduce(f, distance * f->inverses[b->scale])];
+	const uint32_t place =
+		f->inverses[lb_fraction_reduce(&f->fraction, distance * f->inverses[b->scale])];
 
 	return place >= b->start ? place - b->start : place + n_slots - b->start;
 }
@@ -463,9 +444,7 @@ lb_stable_fill(const struct lb_stable_backend *backends, size_t n, uint32_t n_sl
 		.backends = backends,
 		.n = n,
 		.n_slots = n_slots,
-		.unit = UINT64_MAX /
-			n_slots, /* n_slots, a prime above 2, does not divide 2^64 */
-		.unit_rest = (uint32_t)(UINT64_MAX % n_slots) + 1,
+		.fraction = lb_fraction_init(n_slots),
 		.slots = slots,
 		.n_free = n_slots,
 		.n_wanted = pairs_in_window(n_slots),

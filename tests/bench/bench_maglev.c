@@ -16,7 +16,7 @@
 
 #include "lb_compiler.h"
 #include "lb_maglev.h"
-#include "plain_maglev.h"
+#include "lb_maglev_plain.h"
 #include "xrand.h"
 
 struct bench_case {
@@ -81,7 +81,7 @@ run(const struct bench_case *c, int n_runs)
 		const int ret = lb_maglev_fill(backends, c->n, c->n_slots, fast);
 		const double middle = now_ms();
 
-		plain_maglev_fill(backends, c->n, c->n_slots, plain);
+		lb_maglev_plain_fill(backends, c->n, c->n_slots, plain);
 
 		const double end = now_ms();
 

@@ -3,9 +3,8 @@
  * test_golden_stable FILE: each set of the file that tests/golden/stable.py wrote gives the
  * table that it says, and the overlay.
  */
-#include "expect.h"
+#include "golden_file.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,19 +18,6 @@
 
 static const char *golden_path;
 
-/** The next word, which must be a number. */
-static uint64_t
-read_number(FILE *file, int base)
-{
-	char word[32], *end = word;
-	uint64_t value = 0;
-
-	if (fscanf(file, "%31s", word) == 1)
-		value = strtoull(word, &end, base);
-	EXPECT(end != word && *end == '\0', "a number");
-	return value;
-}
-
 static struct lb_stable_backend
 read_backend(FILE *file, uint64_t hash_seed, uint32_t n_slots)
 {
@@ -44,40 +30,8 @@ read_backend(FILE *file, uint64_t hash_seed, uint32_t n_slots)
 	backend = lb_stable_backend(lb_hash_name(name, n_bytes, hash_seed, 1),
 		lb_hash_name(name, n_bytes, hash_seed, 2),
 		lb_hash_name(name, n_bytes, hash_seed, 3), n_slots);
-	backend.weight = (uint32_t)read_number(file, 10);
+	backend.weight = (uint32_t)golden_read_number(file, 10);
 	return backend;
-}
-
-/** 64-bit FNV-1a of the slots, each as two bytes, the low one first. */
-static uint64_t
-checksum(const uint16_t *slots, uint32_t n_slots)
-{
-	uint64_t value = 0xcbf29ce484222325u;
-
-	for (uint32_t s = 0; s < n_slots; s++) {
-		value = (value ^ (slots[s] & 0xffu)) * 0x100000001b3u;
-		value = (value ^ (uint32_t)slots[s] >> 8) * 0x100000001b3u;
-	}
-	return value;
-}
-
-static void
-expect_slots(FILE *file, const char *what, const uint16_t *slots, uint32_t n_slots)
-{
-	char kind[8];
-
-	EXPECT(fscanf(file, "%7s", kind) == 1, "slots or a checksum");
-	if (strcmp(kind, "fnv1a") == 0) {
-		EXPECT(checksum(slots, n_slots) == read_number(file, 16),
-			"%s, %u slots: %016" PRIx64, what, n_slots, checksum(slots, n_slots));
-		return;
-	}
-	for (uint32_t s = 0; s < n_slots; s++) {
-		const uint32_t want = (uint32_t)read_number(file, 10);
-
-		EXPECT(slots[s] == want, "%s, %u slots, slot %u: %u, not %u", what, n_slots, s,
-			slots[s], want);
-	}
 }
 
 static void
@@ -92,10 +46,10 @@ test_tables_are_those_of_an_independent_program(void **state)
 	(void)state;
 	EXPECT(file != NULL, "%s cannot be read", golden_path);
 	while (fscanf(file, "%3s", end) == 1 && strcmp(end, "set") == 0) {
-		const uint32_t n_slots = (uint32_t)read_number(file, 10);
-		const uint64_t hash_seed = read_number(file, 10);
-		const uint32_t slack = (uint32_t)read_number(file, 10);
-		const uint32_t n = (uint32_t)read_number(file, 10);
+		const uint32_t n_slots = (uint32_t)golden_read_number(file, 10);
+		const uint64_t hash_seed = golden_read_number(file, 10);
+		const uint32_t slack = (uint32_t)golden_read_number(file, 10);
+		const uint32_t n = (uint32_t)golden_read_number(file, 10);
 		uint16_t *slots = malloc(n_slots * sizeof(*slots));
 		uint16_t *overlay = malloc(n_slots * sizeof(*overlay));
 
@@ -106,9 +60,9 @@ test_tables_are_those_of_an_independent_program(void **state)
 			is_dead[b] = b % 3 == 0;
 		}
 		EXPECT(lb_stable_fill(backends, n, n_slots, slack, slots) == 0, "fill");
-		expect_slots(file, "stable", slots, n_slots);
+		golden_expect_slots(file, "stable", slots, n_slots);
 		EXPECT(lb_overlay_fill(slots, n_slots, is_dead, overlay) == 0, "overlay");
-		expect_slots(file, "overlay", overlay, n_slots);
+		golden_expect_slots(file, "overlay", overlay, n_slots);
 		EXPECT(fscanf(file, "%3s", end) == 1 && strcmp(end, "end") == 0, "an end");
 		free(overlay);
 		free(slots);

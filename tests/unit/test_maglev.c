@@ -12,7 +12,7 @@
 #include "failing_malloc.h"
 #include "lb_compiler.h"
 #include "lb_maglev.h"
-#include "plain_maglev.h"
+#include "lb_maglev_plain.h"
 #include "xrand.h"
 
 static void
@@ -121,7 +121,7 @@ test_another_balancers_weights_start_with_a_turn_each(void **state)
 	static const uint16_t want_theirs[] = {1, 0, 0, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 0,
 		1};
 	static const uint16_t want_ours[] = {1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0, 1, 0, 1};
-	struct plain_maglev_walker walkers[2] = {{0, 2 - 1}, {0, 2 - 2}};
+	struct lb_maglev_plain_walker walkers[2] = {{0, 2 - 1}, {0, 2 - 2}};
 	struct lb_maglev_backend backends[2];
 	uint16_t slots[17];
 
@@ -129,7 +129,7 @@ test_another_balancers_weights_start_with_a_turn_each(void **state)
 	make_addresses(backends, 2, 17);
 	backends[1].weight = 2;
 	memset(slots, 0xff, sizeof(slots));
-	plain_maglev_rounds(backends, 2, 17, slots, walkers);
+	lb_maglev_plain_rounds(backends, 2, 17, slots, walkers);
 	assert_memory_equal(slots, want_theirs, sizeof(slots));
 	EXPECT(lb_maglev_fill(backends, 2, 17, slots) == 0, "two backends");
 	assert_memory_equal(slots, want_ours, sizeof(slots));
@@ -162,7 +162,7 @@ expect_twins_agree(size_t n, uint32_t n_slots, uint32_t kind, uint64_t *seed)
 
 	make_backends(backends, n, n_slots, kind, seed);
 	EXPECT(lb_maglev_fill(backends, n, n_slots, slots) == 0, "fill");
-	plain_maglev_fill(backends, n, n_slots, plain);
+	lb_maglev_plain_fill(backends, n, n_slots, plain);
 	EXPECT(memcmp(slots, plain, n_slots * sizeof(*slots)) == 0,
 		"%zu backends, %u slots, weights of kind %u", n, n_slots, kind);
 	free(plain);

@@ -432,14 +432,36 @@ test_only_the_name_and_the_seed_are_hashed(void **state)
 }
 
 static void
+test_canonical_order_goes_by_hash_and_leaves_weight_0_out(void **state)
+{
+	const struct lb_picker_backend backends[] = {named("a", 3), named("b", 0),
+		named("c", 5), named("d", 1), named("e", 9)};
+	const struct lb_picker_backend twice[] = {named("a", 3), named("b", 5), named("a", 0)};
+	uint32_t places[5];
+	size_t n = 9;
+
+	(void)state;
+	EXPECT(lb_picker_order(backends, 5, 7, places, &n) == 0 && n == 4, "%zu are left", n);
+	for (size_t i = 0; i < n; i++) {
+		EXPECT(backends[places[i]].weight > 0, "place %zu", i);
+		EXPECT(i == 0 || lb_hash_name(backends[places[i - 1]].name, 1, 7, 0) <
+					 lb_hash_name(backends[places[i]].name, 1, 7, 0),
+			"place %zu", i);
+	}
+	EXPECT(lb_picker_order(backends, 0, 7, places, &n) == 0 && n == 0, "nobody");
+	EXPECT(lb_picker_order(twice, 3, 7, places, &n) == -EEXIST && n == 0,
+		"a name twice is one too many even without a weight");
+}
+
+static void
 test_each_allocation_may_fail(void **state)
 {
-	/* Candidates and the algorithm's backends, and what the algorithm takes itself. */
+	/* Places, candidates, the algorithm's backends, and what the algorithm takes itself. */
 	static const int n_allocations[] = {
-		[LB_MAGLEV] = 2 + 7,
-		[LB_RING] = 2 + 2,
-		[LB_RENDEZVOUS] = 2 + 2,
-		[LB_STABLE] = 2 + 7,
+		[LB_MAGLEV] = 3 + 7,
+		[LB_RING] = 3 + 2,
+		[LB_RENDEZVOUS] = 3 + 2,
+		[LB_STABLE] = 3 + 7,
 	};
 	const struct lb_picker_backend backends[] = {named("a", 3), named("b", 5)};
 	void *mem = picker_memory(LB_MAGLEV, 7);
@@ -478,6 +500,7 @@ main(void)
 		cmocka_unit_test(test_weight_0_changes_nothing),
 		cmocka_unit_test(test_picks_spread_in_proportion),
 		cmocka_unit_test(test_only_the_name_and_the_seed_are_hashed),
+		cmocka_unit_test(test_canonical_order_goes_by_hash_and_leaves_weight_0_out),
 		cmocka_unit_test(test_each_allocation_may_fail),
 	};
 

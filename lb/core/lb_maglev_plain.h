@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PLAIN_MAGLEV_H
-#define PLAIN_MAGLEV_H
+#ifndef LB_MAGLEV_PLAIN_H
+#define LB_MAGLEV_PLAIN_H
 
 /**
  * @file
- * Twin of lb_maglev_fill(): the definition in lb_maglev.h, walked step by step.
+ * Twin of lb_maglev_fill(): the definition in lb_maglev.h, walked step by step, as the paper
+ * has it. Tests hold the fast build to it, and shunt-compare measures others against it.
+ *
+ * Its time is n_slots * ln(n_slots) divisions, and with unequal weights an addition for each
+ * backend in n_slots * largest weight / sum of weights rounds.
  */
 
 #include <stddef.h>
@@ -13,17 +17,17 @@
 
 #include "lb_maglev.h"
 
-#define PLAIN_MAGLEV_FREE 0xffffu
+#define LB_MAGLEV_PLAIN_FREE 0xffffu
 
-/** Where a backend stands. */
-struct plain_maglev_walker {
+/** Where a backend stands: zeros to begin with. */
+struct lb_maglev_plain_walker {
 	uint32_t next; /* position in its permutation to try next */
 	uint32_t accumulator;
 };
 
 static inline void
-plain_maglev_rounds(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
-	uint16_t *slots, struct plain_maglev_walker *walkers)
+lb_maglev_plain_rounds(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
+	uint16_t *slots, struct lb_maglev_plain_walker *walkers)
 {
 	uint32_t weight_max = 0;
 	uint32_t n_free = n_slots;
@@ -41,7 +45,7 @@ plain_maglev_rounds(const struct lb_maglev_backend *backends, size_t n, uint32_t
 		walkers[b].accumulator -= weight_max;
 		do
 			slot = (offset + walkers[b].next++ * skip) % n_slots;
-		while (slots[slot] != PLAIN_MAGLEV_FREE);
+		while (slots[slot] != LB_MAGLEV_PLAIN_FREE);
 		slots[slot] = (uint16_t)backends[b].index;
 		n_free--;
 	}
@@ -49,16 +53,16 @@ plain_maglev_rounds(const struct lb_maglev_backend *backends, size_t n, uint32_t
 
 /** As lb_maglev_fill(), but an index is below 65535, and memory running out is fatal. */
 static inline void
-plain_maglev_fill(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
+lb_maglev_plain_fill(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
 	uint16_t *slots)
 {
-	struct plain_maglev_walker *walkers = calloc(n, sizeof(*walkers));
+	struct lb_maglev_plain_walker *walkers = calloc(n, sizeof(*walkers));
 
 	if (walkers == NULL)
 		abort();
 	for (uint32_t i = 0; i < n_slots; i++)
-		slots[i] = PLAIN_MAGLEV_FREE;
-	plain_maglev_rounds(backends, n, n_slots, slots, walkers);
+		slots[i] = LB_MAGLEV_PLAIN_FREE;
+	lb_maglev_plain_rounds(backends, n, n_slots, slots, walkers);
 	free(walkers);
 }
 
