@@ -13,31 +13,45 @@
 #include "ctl_params.h"
 #include "ctl_proto.h"
 
-/* A change in the making: a copy of what is wanted, and what is wrong with it. */
+/* A change in the making: who asks for what, a copy of what is wanted, its flaws. */
 struct edit {
 	struct ctl_daemon *daemon;
 	const char *method;
 	const json_t *params;
 	struct ctl_call *call;
-	struct cfg_model next;
+	struct cfg_model next; /* once it is begun, as are messages */
 	struct ctl_messages messages;
 };
 
+static struct edit
+edit_of(void *context, const char *method, const json_t *params, struct ctl_call *call)
+{
+	return (struct edit){.daemon = context,
+		.method = method,
+		.params = params,
+		.call = call};
+}
+
+/* Of a call that is about one backend. */
+static const char *const named_keys[] = {CTL_KEY_SERVICE, CTL_KEY_NAME, NULL};
+
+/* Whether a reload is being read, which was asked for before this: then fn waits for it. */
+static bool
+must_wait(const struct edit *edit, ctl_method_fn fn)
+{
+	return ctl_reload_defer(ctl_daemon_reload(edit->daemon), fn, edit->params, edit->call);
+}
+
 /* False: the call is answered. */
 static bool
-begin_edit(struct edit *edit, void *context, const char *method, const json_t *params,
-	struct ctl_call *call)
+begin_edit(struct edit *edit)
 {
-	edit->daemon = context;
-	edit->method = method;
-	edit->params = params;
-	edit->call = call;
 	if (ctl_messages_open(&edit->messages, CTL_MESSAGES_CALL) == 0) {
 		if (cfg_model_copy(ctl_daemon_wanted(edit->daemon), &edit->next) == 0)
 			return true;
 		ctl_messages_close(&edit->messages);
 	}
-	ctl_params_no_memory(call);
+	ctl_params_no_memory(edit->call);
 	return false;
 }
 
@@ -117,87 +131,86 @@ find_backend(const struct cfg_service *service, const char *name, struct ctl_cal
 
 /* The service and the backend that params name, in the edit's copy. NULL: answered. */
 static struct cfg_backend *
-find_named(const struct edit *edit, const json_t *params, struct cfg_service **service)
+find_named(const struct edit *edit, struct cfg_service **service)
 {
-	const char *service_name = ctl_params_text(params, CTL_KEY_SERVICE, edit->call);
+	const char *service_name = ctl_params_text(edit->params, CTL_KEY_SERVICE, edit->call);
 	const char *name;
 
 	if (service_name == NULL)
 		return NULL;
-	name = ctl_params_text(params, CTL_KEY_NAME, edit->call);
+	name = ctl_params_text(edit->params, CTL_KEY_NAME, edit->call);
 	if (name == NULL)
 		return NULL;
 	*service = ctl_method_find_service(&edit->next, service_name, edit->call);
 	return *service == NULL ? NULL : find_backend(*service, name, edit->call);
 }
 
-/* Whether a reload is being read, which was asked for before this: then it waits for it. */
-static bool
-must_wait(void *context, ctl_method_fn fn, const json_t *params, struct ctl_call *call)
+/* Begin a change of the backend that params name. NULL: answered, and nothing is begun. */
+static struct cfg_backend *
+begin_with_named(struct edit *edit, struct cfg_service **service)
 {
-	return ctl_reload_defer(ctl_daemon_reload(context), fn, params, call);
+	struct cfg_backend *backend;
+
+	if (!begin_edit(edit))
+		return NULL;
+	backend = find_named(edit, service);
+	if (backend == NULL)
+		drop_edit(edit);
+	return backend;
 }
 
 static void
-set_state(void *context, const char *method, const json_t *params, struct ctl_call *call,
-	enum cfg_state state)
+set_state(struct edit *edit, ctl_method_fn fn, enum cfg_state state)
 {
-	static const char *const keys[] = {CTL_KEY_SERVICE, CTL_KEY_NAME, NULL};
 	struct cfg_service *service;
 	struct cfg_backend *backend;
-	struct edit edit;
 
-	if (!ctl_params_check(params, keys, call) ||
-		!begin_edit(&edit, context, method, params, call))
+	if (must_wait(edit, fn) || !ctl_params_check(edit->params, named_keys, edit->call))
 		return;
-	backend = find_named(&edit, params, &service);
-	if (backend == NULL) {
-		drop_edit(&edit);
+	backend = begin_with_named(edit, &service);
+	if (backend == NULL)
 		return;
-	}
 	backend->state = state;
-	commit_edit(&edit);
+	commit_edit(edit);
 }
 
 void
 ctl_method_backend_up(void *context, const json_t *params, struct ctl_call *call)
 {
-	if (!must_wait(context, ctl_method_backend_up, params, call))
-		set_state(context, CTL_METHOD_BACKEND_UP, params, call, CFG_UP);
+	struct edit edit = edit_of(context, CTL_METHOD_BACKEND_UP, params, call);
+
+	set_state(&edit, ctl_method_backend_up, CFG_UP);
 }
 
 void
 ctl_method_backend_drain(void *context, const json_t *params, struct ctl_call *call)
 {
-	if (!must_wait(context, ctl_method_backend_drain, params, call))
-		set_state(context, CTL_METHOD_BACKEND_DRAIN, params, call, CFG_DRAIN);
+	struct edit edit = edit_of(context, CTL_METHOD_BACKEND_DRAIN, params, call);
+
+	set_state(&edit, ctl_method_backend_drain, CFG_DRAIN);
 }
 
 void
 ctl_method_backend_down(void *context, const json_t *params, struct ctl_call *call)
 {
-	if (!must_wait(context, ctl_method_backend_down, params, call))
-		set_state(context, CTL_METHOD_BACKEND_DOWN, params, call, CFG_DOWN);
+	struct edit edit = edit_of(context, CTL_METHOD_BACKEND_DOWN, params, call);
+
+	set_state(&edit, ctl_method_backend_down, CFG_DOWN);
 }
 
 void
 ctl_method_backend_remove(void *context, const json_t *params, struct ctl_call *call)
 {
-	static const char *const keys[] = {CTL_KEY_SERVICE, CTL_KEY_NAME, NULL};
+	struct edit edit = edit_of(context, CTL_METHOD_BACKEND_REMOVE, params, call);
 	struct cfg_service *service;
 	struct cfg_backend *backend;
-	struct edit edit;
 
-	if (must_wait(context, ctl_method_backend_remove, params, call))
+	if (must_wait(&edit, ctl_method_backend_remove) ||
+		!ctl_params_check(params, named_keys, call))
 		return;
-	if (!ctl_params_check(params, keys, call) ||
-		!begin_edit(&edit, context, CTL_METHOD_BACKEND_REMOVE, params, call))
+	backend = begin_with_named(&edit, &service);
+	if (backend == NULL)
 		return;
-	backend = find_named(&edit, params, &service);
-	if (backend == NULL) {
-		drop_edit(&edit);
-		return;
-	}
 	cfg_remove_backend(service, backend);
 	commit_edit(&edit);
 }
@@ -207,13 +220,12 @@ ctl_method_backend_weight(void *context, const json_t *params, struct ctl_call *
 {
 	static const char *const keys[] = {CTL_KEY_SERVICE, CTL_KEY_NAME, CTL_KEY_WEIGHT, NULL};
 	const json_t *weight = json_object_get(params, CTL_KEY_WEIGHT);
+	struct edit edit = edit_of(context, CTL_METHOD_BACKEND_WEIGHT, params, call);
 	struct cfg_service *service;
 	struct cfg_backend *backend;
-	struct edit edit;
 
-	if (must_wait(context, ctl_method_backend_weight, params, call))
-		return;
-	if (!ctl_params_check(params, keys, call))
+	if (must_wait(&edit, ctl_method_backend_weight) ||
+		!ctl_params_check(params, keys, call))
 		return;
 	if (!json_is_integer(weight) || json_integer_value(weight) < 0 ||
 		json_integer_value(weight) > LB_WEIGHT_MAX) {
@@ -221,13 +233,9 @@ ctl_method_backend_weight(void *context, const json_t *params, struct ctl_call *
 			"weight: expected a whole number from 0 to %u", LB_WEIGHT_MAX);
 		return;
 	}
-	if (!begin_edit(&edit, context, CTL_METHOD_BACKEND_WEIGHT, params, call))
+	backend = begin_with_named(&edit, &service);
+	if (backend == NULL)
 		return;
-	backend = find_named(&edit, params, &service);
-	if (backend == NULL) {
-		drop_edit(&edit);
-		return;
-	}
 	backend->weight = (uint32_t)json_integer_value(weight);
 	commit_edit(&edit);
 }
@@ -283,15 +291,15 @@ add_backend(struct edit *edit, struct cfg_service *service, struct cfg_backend *
 void
 ctl_method_backend_add(void *context, const json_t *params, struct ctl_call *call)
 {
+	struct edit edit = edit_of(context, CTL_METHOD_BACKEND_ADD, params, call);
 	const char *name;
 	struct cfg_service *service;
 	struct cfg_backend backend;
-	struct edit edit;
 
-	if (must_wait(context, ctl_method_backend_add, params, call))
+	if (must_wait(&edit, ctl_method_backend_add))
 		return;
 	name = ctl_params_text(params, CTL_KEY_SERVICE, call);
-	if (name == NULL || !begin_edit(&edit, context, CTL_METHOD_BACKEND_ADD, params, call))
+	if (name == NULL || !begin_edit(&edit))
 		return;
 	service = ctl_method_find_service(&edit.next, name, call);
 	if (service == NULL)
@@ -329,8 +337,8 @@ decode_service(const json_t *params, struct cfg_errors *errors, struct cfg_model
 static bool
 is_same_place(const struct cfg_service *a, const struct cfg_service *b)
 {
-	return a->address.n_bits == b->address.n_bits && a->protocol == b->protocol &&
-	       a->port == b->port && lb_addr_equal(&a->address.addr, &b->address.addr);
+	return lb_prefix_equal(&a->address, &b->address) && a->protocol == b->protocol &&
+	       a->port == b->port;
 }
 
 /* What a file's check would tell by lines, which a call has not. */
@@ -378,18 +386,18 @@ move_service(struct edit *edit, struct cfg_model *from)
 void
 ctl_method_service_add(void *context, const json_t *params, struct ctl_call *call)
 {
+	struct edit edit = edit_of(context, CTL_METHOD_SERVICE_ADD, params, call);
 	struct cfg_model one;
-	struct edit edit;
 	bool is_moved;
 
-	if (must_wait(context, ctl_method_service_add, params, call))
+	if (must_wait(&edit, ctl_method_service_add))
 		return;
 	if (!json_is_object(params)) {
 		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
 			"parameters are an object with the keys that a service has in a file");
 		return;
 	}
-	if (!begin_edit(&edit, context, CTL_METHOD_SERVICE_ADD, params, call))
+	if (!begin_edit(&edit))
 		return;
 	if (!decode_service(params, &edit.messages.errors, &one)) {
 		refuse_edit(&edit, CTL_RPC_INVALID_PARAMS);
@@ -424,18 +432,16 @@ void
 ctl_method_service_remove(void *context, const json_t *params, struct ctl_call *call)
 {
 	static const char *const keys[] = {CTL_KEY_NAME, NULL};
+	struct edit edit = edit_of(context, CTL_METHOD_SERVICE_REMOVE, params, call);
 	struct cfg_service *service;
 	struct cfg_model removed;
-	struct edit edit;
 	const char *name;
 
-	if (must_wait(context, ctl_method_service_remove, params, call))
-		return;
-	if (!ctl_params_check(params, keys, call))
+	if (must_wait(&edit, ctl_method_service_remove) ||
+		!ctl_params_check(params, keys, call))
 		return;
 	name = ctl_params_text(params, CTL_KEY_NAME, call);
-	if (name == NULL ||
-		!begin_edit(&edit, context, CTL_METHOD_SERVICE_REMOVE, params, call))
+	if (name == NULL || !begin_edit(&edit))
 		return;
 	service = ctl_method_find_service(&edit.next, name, call);
 	if (service == NULL) {

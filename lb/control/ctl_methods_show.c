@@ -18,15 +18,6 @@ add(json_t *object, const char *key, json_t *value)
 }
 
 static json_t *
-finish(json_t *value, int failed)
-{
-	if (failed == 0)
-		return value;
-	json_decref(value);
-	return NULL;
-}
-
-static json_t *
 make_mac(const struct lb_mac *mac)
 {
 	char text[LB_MAC_TEXT_BYTES];
@@ -52,7 +43,7 @@ make_missed(const struct dp *dp, size_t port)
 	dp_port_read_missed(dp, port, packets);
 	for (size_t i = 0; i < DP_N_MISSED; i++)
 		failed |= add(object, dp_missed_words[i], ctl_params_number(packets[i]));
-	return finish(object, failed);
+	return ctl_params_finish(object, failed);
 }
 
 static json_t *
@@ -81,7 +72,7 @@ make_port(const struct ctl_daemon *daemon, const struct cfg_port *port, size_t p
 	failed |= add(object, CTL_KEY_SPREAD_BY,
 		json_string(info.spreads ? "device" : "workers"));
 	failed |= add(object, CTL_KEY_MISSED, make_missed(ctl_daemon_dp(daemon), place));
-	return finish(object, failed);
+	return ctl_params_finish(object, failed);
 }
 
 static json_t *
@@ -92,7 +83,7 @@ make_ports(const struct ctl_daemon *daemon, const struct cfg_dataplane *plane)
 
 	for (size_t i = 0; i < plane->n_ports; i++)
 		failed |= json_array_append_new(list, make_port(daemon, &plane->ports[i], i));
-	return finish(list, failed);
+	return ctl_params_finish(list, failed);
 }
 
 static json_t *
@@ -111,7 +102,7 @@ make_rpc(const struct ctl_daemon *daemon)
 	failed |= add(object, CTL_KEY_ERRORS, ctl_params_number(stats.errors));
 	failed |= add(object, CTL_KEY_OVERSIZED, ctl_params_number(stats.oversized));
 	failed |= add(object, CTL_KEY_STALLED, ctl_params_number(stats.stalled));
-	return finish(object, failed);
+	return ctl_params_finish(object, failed);
 }
 
 void
@@ -145,7 +136,7 @@ ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
 	failed |= add(result, CTL_KEY_UNREACHED, ctl_params_number(view->n_unreached));
 	failed |= add(result, CTL_KEY_BUILD_SECONDS, json_real((double)view->build_ns / 1e9));
 	failed |= add(result, CTL_KEY_RPC, make_rpc(daemon));
-	ctl_call_result(call, finish(result, failed));
+	ctl_call_result(call, ctl_params_finish(result, failed));
 }
 
 /* Answer with what was written. */
@@ -201,7 +192,7 @@ make_table(const struct cfg_service *service)
 	if (service->algorithm == CFG_STABLE)
 		failed |= add(object, CTL_KEY_OVERLOAD,
 			json_string(cfg_format_percent(service->overload, overload)));
-	return finish(object, failed);
+	return ctl_params_finish(object, failed);
 }
 
 /* The backends' figures alone. */
@@ -249,7 +240,7 @@ put_counted_services(const struct ctl_daemon *daemon, struct ctl_json *json)
 		failed |= add_total(object, &total);
 		failed |= add(object, CTL_KEY_TABLE, make_table(&model->services[i]));
 		ctl_json_put(json, i > 0 ? "," : "");
-		put_last_list(json, finish(object, failed), &list);
+		put_last_list(json, ctl_params_finish(object, failed), &list);
 		ctl_json_fini(&list);
 	}
 }
@@ -271,7 +262,7 @@ make_packets(const uint64_t verdicts[static LB_N_VERDICTS])
 	failed |= add(object, CTL_KEY_REPLIED, ctl_params_number(verdicts[LB_REPLY]));
 	failed |= add(object, CTL_KEY_TO_KERNEL, ctl_params_number(verdicts[LB_TO_KERNEL]));
 	failed |= add(object, CTL_KEY_DROPPED, ctl_params_number(n_dropped));
-	return finish(object, failed);
+	return ctl_params_finish(object, failed);
 }
 
 static json_t *
@@ -283,7 +274,7 @@ make_drops(const uint64_t verdicts[static LB_N_VERDICTS])
 	for (int i = LB_FIRST_DROP; i < LB_N_VERDICTS; i++)
 		failed |= add(object, lb_verdict_reason((enum lb_verdict)i),
 			ctl_params_number(verdicts[i]));
-	return finish(object, failed);
+	return ctl_params_finish(object, failed);
 }
 
 /* How many turns took as long as a bucket says, and longer than the one before. */
@@ -305,7 +296,7 @@ make_turns(const struct dp_worker_figures *figures)
 	}
 	failed |= add(object, CTL_KEY_TOTAL_NS, ctl_params_number(figures->turns_ns));
 	failed |= add(object, CTL_KEY_BUCKETS, list);
-	return finish(object, failed);
+	return ctl_params_finish(object, failed);
 }
 
 static json_t *
@@ -328,7 +319,7 @@ make_workers(const struct dp *dp)
 		failed |= add(object, CTL_KEY_TURNS, make_turns(&figures));
 		failed |= json_array_append_new(list, object);
 	}
-	return finish(list, failed);
+	return ctl_params_finish(list, failed);
 }
 
 void
@@ -405,18 +396,6 @@ put_backends(const struct ctl_daemon *daemon, size_t place, const char *service,
 	}
 }
 
-static json_t *
-make_carry(uint8_t carry)
-{
-	json_t *list = json_array();
-	int failed = 0;
-
-	for (unsigned int i = 0; i < CFG_N_CARRIES; i++)
-		if ((carry & 1u << i) != 0)
-			failed |= json_array_append_new(list, json_string(cfg_carry_words[i]));
-	return finish(list, failed);
-}
-
 /* The keys of a service in a file, but its backends. */
 static json_t *
 make_service(const struct cfg_service *service)
@@ -442,13 +421,13 @@ make_service(const struct cfg_service *service)
 	failed |= add(object, CTL_KEY_VNI,
 		service->forward == CFG_FORWARD_VXLAN ? json_integer(service->vni)
 						      : json_null());
-	failed |= add(object, CTL_KEY_CARRY, make_carry(service->carry));
+	failed |= add(object, CTL_KEY_CARRY, ctl_params_carry(service));
 	failed |= add(object, CTL_KEY_ECHO, json_string(cfg_echo_words[service->echo]));
 	failed |= add(object, CTL_KEY_FRAGMENT,
 		json_string(cfg_fragment_words[service->fragment]));
 	failed |= add(object, CTL_KEY_MSS_CLAMP, ctl_params_mss_clamp(service));
 	failed |= add(object, CTL_KEY_QUIC, ctl_params_quic(service, NULL));
-	return finish(object, failed);
+	return ctl_params_finish(object, failed);
 }
 
 void
@@ -475,7 +454,7 @@ ctl_method_service_list(void *context, const json_t *params, struct ctl_call *ca
 	}
 	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
 				      CTL_KEY_GENERATION, ctl_params_number(view->generation),
-				      CTL_KEY_SERVICES, finish(list, failed)));
+				      CTL_KEY_SERVICES, ctl_params_finish(list, failed)));
 }
 
 void
@@ -507,7 +486,7 @@ ctl_method_service_show(void *context, const json_t *params, struct ctl_call *ca
 		json_pack("{s:i, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA, CTL_KEY_GENERATION,
 			ctl_params_number(view->generation)));
 	ctl_json_put(&json, CTL_JSON_KEY(CTL_KEY_SERVICE));
-	put_last_list(&json, finish(object, failed), &list);
+	put_last_list(&json, ctl_params_finish(object, failed), &list);
 	ctl_json_put(&json, "}");
 	ctl_json_fini(&list);
 	answer(call, &json);

@@ -106,11 +106,32 @@ ctl_params_number(uint64_t value)
 }
 
 json_t *
+ctl_params_finish(json_t *value, int failed)
+{
+	if (failed == 0)
+		return value;
+	json_decref(value);
+	return NULL;
+}
+
+json_t *
 ctl_params_mss_clamp(const struct cfg_service *service)
 {
 	if (service->mss_clamp == CFG_MSS_AUTO)
 		return json_string("auto");
 	return service->mss_clamp != 0 ? json_integer(service->mss_clamp) : json_null();
+}
+
+json_t *
+ctl_params_carry(const struct cfg_service *service)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (unsigned int i = 0; i < CFG_N_CARRIES; i++)
+		if ((service->carry & 1u << i) != 0)
+			failed |= json_array_append_new(list, json_string(cfg_carry_words[i]));
+	return ctl_params_finish(list, failed);
 }
 
 static const struct cfg_quic *
@@ -152,10 +173,7 @@ ctl_params_quic(const struct cfg_service *service, const struct cfg_service *bef
 				make_cid_key(quic, before), CTL_KEY_CID_HAS_LENGTH,
 				(int)quic->has_length));
 	}
-	if (failed == 0)
-		return list;
-	json_decref(list);
-	return NULL;
+	return ctl_params_finish(list, failed);
 }
 
 json_t *
@@ -170,10 +188,7 @@ ctl_params_quic_ids(const struct cfg_backend *backend)
 		failed |= json_array_append_new(list,
 			json_string(cfg_quic_id_format(&backend->quic_ids[i], text)));
 	}
-	if (failed == 0)
-		return list;
-	json_decref(list);
-	return NULL;
+	return ctl_params_finish(list, failed);
 }
 
 int

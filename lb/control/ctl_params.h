@@ -33,8 +33,14 @@ json_t *ctl_params_any_text(const char *text);
 /** A number that JSON's readers take: 2^63 - 1 stands for anything above. */
 json_t *ctl_params_number(uint64_t value);
 
+/** A value that was made in steps: itself, or NULL where one of them failed for memory. */
+json_t *ctl_params_finish(json_t *value, int failed);
+
 /** What a service's mss_clamp is: a number, "auto", or null. */
 json_t *ctl_params_mss_clamp(const struct cfg_service *service);
+
+/** The tunnels that a service carries, a list of words. */
+json_t *ctl_params_carry(const struct cfg_service *service);
 
 /**
  * A service's QUIC configurations, of their keys alone whether they are there; and where before

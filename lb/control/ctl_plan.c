@@ -26,15 +26,6 @@ add_change(json_t *list, const char *key, json_t *from, json_t *to)
 }
 
 static json_t *
-finish(json_t *value, int failed)
-{
-	if (failed == 0)
-		return value;
-	json_decref(value);
-	return NULL;
-}
-
-static json_t *
 make_duration(uint64_t ns)
 {
 	char text[CFG_DURATION_TEXT_BYTES];
@@ -78,7 +69,7 @@ make_addresses(const struct cfg_port *port)
 		failed |= json_array_append_new(list,
 			json_string(lb_prefix_format(&port->addresses[i], text)));
 	}
-	return finish(list, failed);
+	return ctl_params_finish(list, failed);
 }
 
 static json_t *
@@ -108,7 +99,7 @@ make_ports(const struct cfg_dataplane *plane)
 
 	for (size_t i = 0; i < plane->n_ports; i++)
 		failed |= json_array_append_new(list, make_port(&plane->ports[i]));
-	return finish(list, failed);
+	return ctl_params_finish(list, failed);
 }
 
 static int
@@ -171,7 +162,7 @@ make_settings(const struct cfg_model *now, const struct cfg_model *next)
 		make_text_or_null(next->control_metrics));
 	failed |= add_change(list, "hash_seed", make_seed(now->hash_seed),
 		make_seed(next->hash_seed));
-	return finish(list, failed);
+	return ctl_params_finish(list, failed);
 }
 
 static json_t *
@@ -224,7 +215,7 @@ append_backend(json_t *list, const char *name, const struct cfg_backend *now,
 			return 0;
 		}
 	}
-	changes = finish(changes, failed);
+	changes = ctl_params_finish(changes, failed);
 	if (changes == NULL)
 		return -1;
 	return json_array_append_new(list, make_changed(name, now, next, changes));
@@ -255,7 +246,7 @@ make_backends(const struct cfg_service *now, const struct cfg_service *next)
 	}
 	ctl_index_fini(&of_now);
 	ctl_index_fini(&of_next);
-	return finish(list, failed);
+	return ctl_params_finish(list, failed);
 }
 
 static json_t *
@@ -270,18 +261,6 @@ static json_t *
 make_word_or_number(uint32_t number, const char *zero)
 {
 	return number == 0 ? json_string(zero) : json_integer(number);
-}
-
-static json_t *
-make_carry(uint8_t carry)
-{
-	json_t *list = json_array();
-	int failed = 0;
-
-	for (unsigned int i = 0; i < CFG_N_CARRIES; i++)
-		if ((carry & 1u << i) != 0)
-			failed |= json_array_append_new(list, json_string(cfg_carry_words[i]));
-	return finish(list, failed);
 }
 
 static json_t *
@@ -315,8 +294,8 @@ make_service_changes(const struct cfg_service *now, const struct cfg_service *ne
 		make_word_or_number(next->tunnel_port, "default"));
 	failed |=
 		add_change(list, CTL_KEY_VNI, json_integer(now->vni), json_integer(next->vni));
-	failed |= add_change(list, CTL_KEY_CARRY, make_carry(now->carry),
-		make_carry(next->carry));
+	failed |=
+		add_change(list, CTL_KEY_CARRY, ctl_params_carry(now), ctl_params_carry(next));
 	failed |= add_change(list, CTL_KEY_ECHO, json_string(cfg_echo_words[now->echo]),
 		json_string(cfg_echo_words[next->echo]));
 	failed |= add_change(list, CTL_KEY_FRAGMENT,
@@ -326,7 +305,7 @@ make_service_changes(const struct cfg_service *now, const struct cfg_service *ne
 		ctl_params_mss_clamp(next));
 	failed |= add_change(list, CTL_KEY_QUIC, ctl_params_quic(now, NULL),
 		ctl_params_quic(next, now));
-	return finish(list, failed);
+	return ctl_params_finish(list, failed);
 }
 
 /* What is in force, what would be, and what the workers say of the former's flows. */
@@ -446,7 +425,7 @@ append_service(json_t *list, struct plan *plan, const struct cfg_service *now,
 	failed |= json_object_set_new(object, CTL_KEY_SLOTS, json_integer(named->n_slots));
 	failed |= json_object_set_new(object, CTL_KEY_SLOTS_MOVED, make_moved(plan, now, next));
 	failed |= json_object_set_new(object, CTL_KEY_FLOWS, make_flows(plan, now, next));
-	return json_array_append_new(list, finish(object, failed));
+	return json_array_append_new(list, ctl_params_finish(object, failed));
 }
 
 /* A plan of many tables takes long. */
@@ -485,7 +464,7 @@ make_services(struct plan *plan)
 	}
 	ctl_index_fini(&of_now);
 	ctl_index_fini(&of_next);
-	return finish(list, failed);
+	return ctl_params_finish(list, failed);
 }
 
 json_t *
