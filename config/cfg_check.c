@@ -497,18 +497,12 @@ check_backend(const struct cfg_service *service, const struct cfg_backend *backe
 	const enum cfg_forward forward = service->forward;
 	char text[LB_ADDR_TEXT_BYTES];
 
-	if ((backend->bad & CFG_BAD_ADDRESS) == 0) {
-		if (!lb_addr_is_unicast(&backend->address))
-			cfg_error(errors, backend->address_pos,
-				"address: expected a unicast address, found %s",
-				lb_addr_format(&backend->address, text));
-		else if (knows_forward && forward != CFG_FORWARD_L2 && !can[is_v4])
-			cfg_error(errors, backend->address_pos,
-				"address: no port has an %s address to send to %s from; add "
-				"one to dataplane.ports[].addresses",
-				is_v4 ? "IPv4" : "IPv6",
-				lb_addr_format(&backend->address, text));
-	}
+	if ((backend->bad & CFG_BAD_ADDRESS) == 0 && knows_forward &&
+		forward != CFG_FORWARD_L2 && !can[is_v4])
+		cfg_error(errors, backend->address_pos,
+			"address: no port has an %s address to send to %s from; add one to "
+			"dataplane.ports[].addresses",
+			is_v4 ? "IPv4" : "IPv6", lb_addr_format(&backend->address, text));
 	if (backend->has_mac && knows_forward && forward != CFG_FORWARD_L2 &&
 		forward != CFG_FORWARD_VXLAN)
 		cfg_error(errors, backend->mac_pos,

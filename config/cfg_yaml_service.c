@@ -48,11 +48,18 @@ decode_backend_address(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_backend *out)
 {
 	const struct cfg_node *value = cfg_node_get(node, "address");
+	char text[LB_ADDR_TEXT_BYTES];
 
 	if (value == NULL)
 		return cfg_missing_key(node, "backend", "address", errors);
 	out->address_pos = value->pos;
-	return cfg_read_address(value, "address", errors, &out->address);
+	if (!cfg_read_address(value, "address", errors, &out->address))
+		return false;
+	if (lb_addr_is_unicast(&out->address))
+		return true;
+	cfg_error(errors, value->pos, "address: expected a unicast address, found %s",
+		lb_addr_format(&out->address, text));
+	return false;
 }
 
 static void

@@ -200,8 +200,6 @@ test_one_backend_of_a_running_set(void **state)
 	} rows[] = {
 		{"a backend that may stand there",
 			{.address = {{[10] = 0xff, 0xff, 10, 0, 0, 1}}}, ""},
-		{"a multicast address", {.address = {{0xff, 0x02, [15] = 1}}},
-			"f: address: expected a unicast address, found ff02::1\n"},
 		{"a family without a port", {.address = {{0x20, 0x01, [15] = 1}}},
 			"f: address: no port has an IPv6 address to send to 2001::1 from; add "
 			"one to dataplane.ports[].addresses\n"},

@@ -1230,11 +1230,11 @@ static const struct {
 		"'70000'\n"
 		"f:14:42: weight: expected a whole number from 0 to 65535, found the value "
 		"'80abc'\n"
+		"f:15:24: address: expected a unicast address, found 224.0.0.1\n"
 		"f:12:17: size: maglev needs a prime number, and 10 is none; the nearest above "
 		"is 11\n"
 		"f:14:24: address: no port has an IPv4 address to send to 10.0.0.1 from; add "
 		"one to dataplane.ports[].addresses\n"
-		"f:15:24: address: expected a unicast address, found 224.0.0.1\n"
 		"f:15:12: the name 'a' is taken by another backend of the service, on line 14; "
 		"give each its own\n"},
 };
