@@ -131,6 +131,15 @@ count_moved(const json_t *services)
 	return n;
 }
 
+/* The keys that only a start changes. */
+static void
+print_restart(const json_t *keys)
+{
+	for (size_t i = 0; i < json_array_size(keys); i++)
+		(void)printf("! %s: takes a restart\n",
+			json_string_value(json_array_get(keys, i)));
+}
+
 static int
 print_plan(const json_t *result)
 {
@@ -147,10 +156,21 @@ print_plan(const json_t *result)
 			count_moved(services));
 		print_flows(result);
 	}
-	if (json_is_string(json_object_get(result, CTL_KEY_OBSTACLE)))
-		(void)printf("a reload would be refused: %s\n",
-			text_of(result, CTL_KEY_OBSTACLE));
+	print_restart(json_object_get(result, CTL_KEY_RESTART));
 	return shuntctl_finish_output();
+}
+
+/* A plan that a reload would not carry out fails as that would. */
+static int
+tell_obstacle(const char *path, const json_t *result)
+{
+	const char *obstacle = json_string_value(json_object_get(result, CTL_KEY_OBSTACLE));
+
+	if (obstacle == NULL)
+		return SHUNTCTL_DONE;
+	(void)fprintf(stderr, "shuntctl: a reload of %s would be refused: %s\n", path,
+		obstacle);
+	return SHUNTCTL_FAILED;
 }
 
 int
@@ -166,6 +186,8 @@ shuntctl_plan(struct shuntctl *ctl)
 	if (status != SHUNTCTL_DONE)
 		return status;
 	status = ctl->is_json ? shuntctl_write_json(result, false) : print_plan(result);
+	if (status == SHUNTCTL_DONE)
+		status = tell_obstacle(ctl->args[0], result);
 	json_decref(result);
 	return status;
 }

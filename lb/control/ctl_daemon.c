@@ -21,7 +21,6 @@
 #include "ctl_reload.h"
 #include "ctl_rpc_socket.h"
 #include "ctl_telemetry.h"
-#include "lb_device.h"
 
 /* A change that is being built, or a call that waits for those before it. */
 struct waiting {
@@ -241,107 +240,6 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 	put_waiting(daemon, waiting);
 	if (submit(daemon) != 0)
 		undo(daemon, daemon->generation, "there is not enough memory");
-}
-
-static bool
-is_same_text(const char *a, const char *b)
-{
-	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-/* What workers have room for, from the start. */
-static bool
-has_same_bounds(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
-{
-	return a->flow_entries == b->flow_entries && a->tcp_syn_ns == b->tcp_syn_ns &&
-	       a->tcp_ns == b->tcp_ns && a->tcp_closing_ns == b->tcp_closing_ns &&
-	       a->udp_ns == b->udp_ns && a->fragment_datagrams == b->fragment_datagrams &&
-	       a->fragment_waiting == b->fragment_waiting && a->handoff == b->handoff &&
-	       a->replies_total == b->replies_total && a->replies_source == b->replies_source;
-}
-
-/* A twin has its addresses from the start. */
-static bool
-has_twin(const struct cfg_dataplane *plane, size_t port)
-{
-	return plane->kernel == CFG_KERNEL_TAP &&
-	       !lb_device_is_packet_socket(plane->ports[port].device);
-}
-
-static bool
-has_same_addresses(const struct cfg_port *a, const struct cfg_port *b)
-{
-	if (a->n_addresses != b->n_addresses)
-		return false;
-	for (size_t i = 0; i < a->n_addresses; i++)
-		if (a->addresses[i].n_bits != b->addresses[i].n_bits ||
-			!lb_addr_equal(&a->addresses[i].addr, &b->addresses[i].addr))
-			return false;
-	return true;
-}
-
-/* What devices and twins were given; of the same ports. */
-static bool
-check_ports(const struct cfg_dataplane *old, const struct cfg_dataplane *next, FILE *messages)
-{
-	bool is_same = true;
-
-	for (size_t i = 0; i < old->n_ports; i++) {
-		const struct cfg_port *a = &old->ports[i];
-		const struct cfg_port *b = &next->ports[i];
-		const bool has_same_mtu = a->mtu == b->mtu;
-		const bool may_be = !has_twin(old, i) || has_same_addresses(a, b);
-
-		if (!has_same_mtu)
-			(void)fprintf(messages,
-				"port '%s': mtu is fixed at the start; restart shuntd to "
-				"change it\n",
-				a->name);
-		if (!may_be)
-			(void)fprintf(messages,
-				"port '%s': addresses are fixed at the start where a port has "
-				"a twin; restart shuntd to change them\n",
-				a->name);
-		is_same &= has_same_mtu && may_be;
-	}
-	return is_same;
-}
-
-static bool
-check_fixed(const struct cfg_dataplane *old, const struct cfg_dataplane *next, FILE *messages)
-{
-	bool is_same = old->workers == next->workers && old->kernel == next->kernel &&
-		       old->idle == next->idle && old->n_ports == next->n_ports;
-
-	for (size_t i = 0; i < old->n_ports && is_same; i++)
-		is_same = is_same_text(old->ports[i].name, next->ports[i].name) &&
-			  is_same_text(old->ports[i].device, next->ports[i].device);
-	if (!is_same)
-		(void)fprintf(messages,
-			"dataplane: workers, kernel, idle and the ports' names and devices are "
-			"fixed at the start; restart shuntd to change them\n");
-	else
-		is_same = check_ports(old, next, messages);
-	if (has_same_bounds(old, next))
-		return is_same;
-	(void)fprintf(messages,
-		"dataplane: flow_entries, flow_timeout, fragments, handoff and replies are "
-		"fixed at the start; restart shuntd to change them\n");
-	return false;
-}
-
-bool
-ctl_daemon_can_change(const struct cfg_model *old, const struct cfg_model *next, FILE *messages)
-{
-	bool can = check_fixed(&old->dataplane, &next->dataplane, messages);
-
-	if (!is_same_text(old->control_socket, next->control_socket) ||
-		!is_same_text(old->control_metrics, next->control_metrics)) {
-		(void)fprintf(messages, "control: socket and metrics are fixed at the start; "
-					"restart shuntd to change them\n");
-		can = false;
-	}
-	return can;
 }
 
 void

@@ -127,14 +127,4 @@ bool ctl_daemon_defer(struct ctl_daemon *daemon, ctl_method_fn fn, struct ctl_ca
 void ctl_daemon_end_hangup(struct ctl_daemon *daemon, struct cfg_model *next,
 	const struct ctl_origin *origin);
 
-/**
- * Whether a running daemon can change from one model to another: what is fixed at the start
- * (ports and their devices, workers, flow tables, the control socket) is the same. On any
- * thread.
- *
- * @param messages  Told each that is not, a line each.
- */
-bool ctl_daemon_can_change(const struct cfg_model *old, const struct cfg_model *next,
-	FILE *messages);
-
 #endif

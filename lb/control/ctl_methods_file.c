@@ -5,6 +5,7 @@
 
 #include "cfg_print.h"
 #include "ctl_daemon.h"
+#include "ctl_fixed.h"
 #include "ctl_log.h"
 #include "ctl_methods_each.h"
 #include "ctl_params.h"
@@ -49,11 +50,13 @@ static char *
 write_plan(const struct plan_task *plan, const struct cfg_model *next)
 {
 	/* What a restart takes to change is in force as it is wanted. */
-	char *obstacle = ctl_reload_find_obstacle(&plan->view->model, next);
+	char *obstacle = ctl_fixed_obstacle(&plan->view->model, next);
 	json_t *result = ctl_plan_make(plan->view, next, plan->counts, plan->stop);
 	char *text = NULL;
 	const int failed =
 		json_object_set_new(result, CTL_KEY_PATH, ctl_params_any_text(plan->path)) |
+		json_object_set_new(result, CTL_KEY_RESTART,
+			ctl_fixed_find(&plan->view->model, next)) |
 		json_object_set_new(result, CTL_KEY_OBSTACLE,
 			obstacle != NULL ? json_string(obstacle) : json_null());
 

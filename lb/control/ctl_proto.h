@@ -140,6 +140,7 @@
 #define CTL_KEY_STALLED          "stalled"
 #define CTL_KEY_CHANGE           "change"
 #define CTL_KEY_OBSTACLE         "obstacle" /**< of plan: why it takes a restart; null */
+#define CTL_KEY_RESTART          "restart"  /**< of plan: the keys for which; a list */
 #define CTL_KEY_SETTINGS         "settings"
 #define CTL_KEY_CHANGES          "changes"
 #define CTL_KEY_KEY              "key"

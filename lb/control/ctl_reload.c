@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctl_daemon.h"
+#include "ctl_fixed.h"
 #include "ctl_log.h"
 
 #define STOPS "shuntd stops"
@@ -139,27 +140,6 @@ ctl_reload_scan(struct cfg_reader *reader, const char *path, const atomic_bool *
 	ret = cfg_reader_read_stream(reader, path, stream, stop, to, out);
 	(void)fclose(stream); /* only read from: nothing is lost */
 	return ret == 0;
-}
-
-char *
-ctl_reload_find_obstacle(const struct cfg_model *old, const struct cfg_model *next)
-{
-	char *text = NULL;
-	size_t n_text = 0;
-	FILE *stream = open_memstream(&text, &n_text);
-	bool can = false;
-
-	if (stream != NULL) {
-		can = ctl_daemon_can_change(old, next, stream);
-		(void)fclose(stream);
-	}
-	if (can) {
-		free(text);
-		return NULL;
-	}
-	if (text != NULL && n_text > 0 && text[n_text - 1] == '\n')
-		text[n_text - 1] = '\0';
-	return text != NULL ? text : strdup("there is not enough memory");
 }
 
 /* Changes that wait. */
@@ -300,7 +280,7 @@ finish_call(struct reading *reading)
 		ctl_messages_answer(&reading->messages, CTL_RPC_INVALID_PARAMS, reading->call);
 		return;
 	}
-	obstacle = ctl_reload_find_obstacle(ctl_daemon_wanted(daemon), &reading->next);
+	obstacle = ctl_fixed_obstacle(ctl_daemon_wanted(daemon), &reading->next);
 	if (obstacle != NULL) {
 		ctl_log_refused("reload", reading->path, obstacle);
 		ctl_call_error(reading->call, CTL_RPC_REFUSED, "%s", obstacle);
@@ -327,7 +307,7 @@ finish_hangup(struct reading *reading)
 	if (!reading->is_read)
 		ctl_log(CTL_LOG_ERROR, "%s is not loaded; what runs goes on", reading->path);
 	else
-		obstacle = ctl_reload_find_obstacle(ctl_daemon_wanted(daemon), &reading->next);
+		obstacle = ctl_fixed_obstacle(ctl_daemon_wanted(daemon), &reading->next);
 	if (obstacle != NULL)
 		ctl_log_refused("reload", reading->path, obstacle);
 	if (!reading->is_read || obstacle != NULL) {

@@ -62,11 +62,4 @@ bool ctl_reload_is_hung_up(const struct ctl_reload *reload);
 bool ctl_reload_scan(struct cfg_reader *reader, const char *path, const atomic_bool *stop,
 	struct ctl_messages *messages, struct cfg_model *out);
 
-/**
- * What keeps a model from being put in force without a restart.
- *
- * @return one line, to be freed; NULL: nothing.
- */
-char *ctl_reload_find_obstacle(const struct cfg_model *old, const struct cfg_model *next);
-
 #endif

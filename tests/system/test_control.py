@@ -761,10 +761,32 @@ class Plans(ControlCase):
         self.daemon.config = path
         return self.json("plan", self.folder / "next.yaml")
 
+    def plan_in_vain(self, *keys, **changed):
+        """A plan that takes a restart, for these keys: it fails as the reload does."""
+        path = self.daemon.config
+        self.daemon.config = self.folder / "next.yaml"
+        self.daemon.write(service(), **changed)
+        self.daemon.config = path
+        done = self.run_ctl("--json", "plan", self.folder / "next.yaml", status=FAILED)
+        plan = json.loads(done.stdout)
+        self.assertEqual(plan["restart"], list(keys))
+        refused = self.run_ctl("reload", self.folder / "next.yaml", status=FAILED).stderr
+        why = f"{', '.join(keys)}: fixed at the start; restart shuntd to change "
+        self.assertTrue(plan["obstacle"].startswith(why), plan["obstacle"])
+        self.assertIn(plan["obstacle"], done.stderr)
+        self.assertIn(plan["obstacle"], refused)
+        text = self.run_ctl("plan", self.folder / "next.yaml", status=FAILED)
+        self.assertEqual([line for line in text.stdout.splitlines() if line.startswith("!")],
+                         [f"! {key}: takes a restart" for key in keys])
+        self.assertIn("next.yaml would be refused: " + plan["obstacle"], text.stderr)
+        self.assertEqual(self.generation(), 1)
+        return plan
+
     def test_nothing_changes(self):
         self.start()
         plan = self.plan(service())
-        self.assertEqual((plan["settings"], plan["services"], plan["obstacle"]), ([], [], None))
+        self.assertEqual((plan["settings"], plan["services"], plan["obstacle"],
+                          plan["restart"]), ([], [], None, []))
         self.assertEqual(self.ctl("plan", self.folder / "next.yaml"), "nothing changes\n")
 
     def test_what_changes(self):
@@ -842,11 +864,9 @@ class Plans(ControlCase):
 
     def test_what_takes_a_restart(self):
         self.start()
-        plan = self.plan(service(), dataplane={"workers": 2})
+        plan = self.plan_in_vain("dataplane.workers", dataplane={"workers": 2})
         self.assertEqual(plan["settings"],
                          [{"key": "dataplane.workers", "from": 1, "to": 2}])
-        self.assertIn("restart", plan["obstacle"])
-        self.refuse("reload", self.folder / "next.yaml", status=FAILED, says=["restart"])
 
     def test_what_ports_have_takes_a_restart(self):
         """A device is given its MTU at the start, and so is a twin its addresses."""
@@ -863,36 +883,29 @@ class Plans(ControlCase):
                 self.daemon.stop()
                 plane = {"kernel": kernel, "ports": [port]}
                 self.start(service(), dataplane=plane)
-                plan = self.plan(service(), dataplane={**plane, "ports": [changed]})
-                self.assertEqual([one["key"] for one in plan["settings"]],
-                                 ["dataplane.ports"])
+                keys = {"dataplane": {**plane, "ports": [changed]}}
                 if obstacle is None:
-                    self.assertEqual(plan["obstacle"], None)
+                    plan = self.plan(service(), **keys)
+                    self.assertEqual((plan["obstacle"], plan["restart"]), (None, []))
                     self.ctl("reload", self.folder / "next.yaml")
                 else:
-                    self.assertIn(obstacle, plan["obstacle"])
-                    self.refuse("reload", self.folder / "next.yaml", status=FAILED,
-                                says=[obstacle, "restart"])
-                    self.assertEqual(self.generation(), 1)
+                    plan = self.plan_in_vain(f"dataplane.ports.wan.{obstacle}", **keys)
+                self.assertEqual([one["key"] for one in plan["settings"]],
+                                 ["dataplane.ports"])
 
     def test_bounds_take_a_restart(self):
         self.start()
-        plan = self.plan(service(), dataplane={
-            "fragments": {"datagrams": 64, "waiting": 17}, "handoff": 4096,
-            "replies": {"total": 7, "source": 8}})
+        plan = self.plan_in_vain(
+            "dataplane.fragments.datagrams", "dataplane.fragments.waiting", "dataplane.handoff",
+            "dataplane.replies.total", "dataplane.replies.source", dataplane={
+                "fragments": {"datagrams": 64, "waiting": 17}, "handoff": 4096,
+                "replies": {"total": 7, "source": 8}})
         self.assertEqual(plan["settings"], [
             {"key": "dataplane.fragments.datagrams", "from": 4096, "to": 64},
             {"key": "dataplane.fragments.waiting", "from": 1024, "to": 17},
             {"key": "dataplane.handoff", "from": 2048, "to": 4096},
             {"key": "dataplane.replies.total", "from": 10000, "to": 7},
             {"key": "dataplane.replies.source", "from": 100, "to": 8}])
-        self.assertIn("fragments, handoff and replies are fixed", plan["obstacle"])
-        for keys in ({"fragments": {"datagrams": 64}}, {"fragments": {"waiting": 17}},
-                     {"handoff": 64}, {"replies": {"total": 7}}, {"replies": {"source": 8}}):
-            with self.subTest(keys):
-                self.plan(service(), dataplane=keys)
-                self.refuse("reload", self.folder / "next.yaml", status=FAILED,
-                            says=["restart"])
 
     def test_a_vlan_and_special_packets_take_none(self):
         self.start()
@@ -1224,6 +1237,8 @@ class Clients(ControlCase):
         self.assertEqual(self.generation(), 1)
 
     def test_a_small_limit_of_open_files_is_named(self):
+        if pathlib.Path("/proc/sys/vm/nr_hugepages").read_text(encoding="ascii") != "0\n":
+            self.skipTest("with huge pages the EAL has a file for each")
         started = []
         for n in range(10, 35):
             with self.subTest(n):

@@ -125,7 +125,8 @@ class Notifications(ServiceCase):
         rows = [
             ("no YAML", "{", "is not loaded"),
             ("another socket", self.config.read_text(encoding="utf-8").replace(
-                "shunt.sock", "other.sock"), "restart shuntd to change them"),
+                "shunt.sock", "other.sock"),
+             "control.socket: fixed at the start; restart shuntd to change it"),
         ]
         for what, text, says in rows:
             with self.subTest(what):
