@@ -149,10 +149,13 @@ pick_client(const struct ctl_rpc *rpc)
 static void
 take_turn(struct ctl_rpc_client *client)
 {
+	const uint64_t begun_ms = ctl_loop_now_ms();
+
 	client->last_turn = ++client->rpc->n_turns;
 	client->is_new = false;
 	client->is_in_turn = true;
 	handle_line(client, ctl_bytes_front(&client->in), client->n_line);
+	ctl_rpc_charge(client, ctl_loop_now_ms() - begun_ms);
 	ctl_rpc_client_next_line(client);
 	client->is_in_turn = false;
 	ctl_rpc_client_settle(client);

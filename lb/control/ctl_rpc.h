@@ -16,7 +16,11 @@
  *
  * Where all places are taken, a new client takes that of the one that has been idle longest, if
  * that is CTL_RPC_IDLE_MS or more; CTL_RPC_STALL_MS in the middle of sending a request or of
- * reading an answer. One whose request is being carried out stays.
+ * reading an answer. Where none has, the one gives way that has asked the most of late, if that
+ * is CTL_RPC_BUSY or more: so those who ask without pause keep nobody out. Its process takes
+ * nobody's place like that for CTL_RPC_BUSY_MS then. One whose request is being carried out
+ * stays. CTL_RPC_KEPT places are for root and the user who runs the daemon
+ * alone, so that all others together do not keep those out.
  *
  * Answers come in the order in which calls are answered. Batches are refused. A client that
  * shuts down its sending half is answered still; of one that is gone, what it sent before is
@@ -37,6 +41,11 @@
 #define CTL_RPC_CALLS_MAX         256u
 #define CTL_RPC_IDLE_MS           2000u /**< longer than those idle who ask each second */
 #define CTL_RPC_STALL_MS          10000u
+#define CTL_RPC_KEPT              2u
+/** A request counts 1, and 1 more for each millisecond it takes; half is forgotten in a second.
+ */
+#define CTL_RPC_BUSY    8u
+#define CTL_RPC_BUSY_MS 1000u
 
 /** Codes of JSON-RPC 2.0, section 5.1, and ours. */
 enum ctl_rpc_error {
@@ -68,7 +77,7 @@ struct ctl_rpc_stats {
 	uint64_t clients;  /**< connected now */
 	uint64_t accepted; /**< so far, without those refused */
 	uint64_t refused;  /**< for there were too many */
-	uint64_t evicted;  /**< idle ones that were closed for another */
+	uint64_t evicted;  /**< closed for another */
 	uint64_t requests;
 	uint64_t errors;    /**< answered with an error */
 	uint64_t oversized; /**< cut off for a request too long */

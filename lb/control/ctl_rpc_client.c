@@ -182,6 +182,7 @@ ctl_rpc_client_create(struct ctl_rpc *rpc, int fd, size_t place)
 	client->fd = fd;
 	client->place = place;
 	client->moved_ms = ctl_loop_now_ms();
+	client->demand_ms = client->moved_ms;
 	client->last_turn = rpc->n_turns;
 	client->is_new = true;
 	rpc->clients[place] = client;

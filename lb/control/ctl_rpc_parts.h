@@ -8,6 +8,7 @@
  */
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "ctl_bytes.h"
 #include "ctl_rpc.h"
@@ -25,6 +26,10 @@ struct ctl_rpc_client {
 	size_t n_calls;
 	uint64_t moved_ms;  /* when it came, was answered or read on, whichever was last */
 	uint64_t last_turn; /* its number; while it is new, that of the turn before it came */
+	uint64_t demand;    /* what it has asked of late, as CTL_RPC_BUSY counts */
+	uint64_t demand_ms; /* up to when half of it was forgotten each second */
+	pid_t pid;          /* of who connected; 0: not known */
+	bool is_owner;      /* of root, or the user who runs us */
 	bool is_new;        /* it has had no turn */
 	bool has_ended;     /* it sends no more */
 	bool is_cut;        /* it is to go at the end of its turn */
@@ -50,6 +55,11 @@ struct ctl_rpc {
 	size_t n_methods;
 	void *context;
 	struct ctl_rpc_client *clients[CTL_RPC_CLIENTS_MAX]; /* NULL: a free place */
+	struct {
+		pid_t pid;
+		uint64_t until_ms;
+	} displaced[CTL_RPC_CLIENTS_MAX]; /* those who gave way for asking the most, in turn */
+	size_t n_displaced;
 	struct ctl_rpc_stats stats;
 };
 
@@ -91,6 +101,9 @@ void ctl_rpc_answer_error(struct ctl_rpc_client *client, json_t *id, enum ctl_rp
 	const char *message);
 
 /* ctl_rpc_places.c: who has a place. */
+
+/** A request of the client's took so long. */
+void ctl_rpc_charge(struct ctl_rpc_client *client, uint64_t ms);
 
 /** Take in who waits at the socket; for ctl_loop_add_fd(). */
 void ctl_rpc_on_listener(void *rpc, uint32_t events);

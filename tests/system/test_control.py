@@ -1199,6 +1199,63 @@ class Clients(ControlCase):
         # Told, and not again within the minute.
         self.assertEqual(self.log().count("was closed for a new one"), 1)
 
+    def ask_without_pause(self, over, counts, place):
+        """One client, and another when it is closed, until it is over."""
+        while not over.is_set():
+            try:
+                connection = Connection(self.daemon.socket)
+                while not over.is_set() and "result" in connection.call("backend.list"):
+                    counts[place] += 1
+            except (OSError, ValueError):  # closed for another
+                pass
+            connection.close()
+
+    def test_all_places_taken_by_those_who_ask_without_pause(self):
+        self.start()
+        over = threading.Event()
+        counts = [0] * 64
+        threads = [threading.Thread(target=self.ask_without_pause, args=(over, counts, i))
+                   for i in range(64)]
+        for thread in threads:
+            thread.start()
+        try:
+            end = time.monotonic() + TIMEOUT_S
+            while min(counts) < 32 and time.monotonic() < end:
+                time.sleep(0.02)
+            for _ in range(5):
+                rpc = self.json("status")["rpc"]  # at once, without another try
+            self.assertGreaterEqual(rpc["evicted"], 1)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+        self.assertIn("one that asked the most was closed for a new one", self.log())
+
+    def test_other_users_do_not_take_all_places(self):
+        self.start()
+        self.folder.chmod(0o755)
+        self.daemon.socket.chmod(0o666)
+        program = (
+            "import socket, sys\n"
+            "clients = [socket.socket(socket.AF_UNIX) for _ in range(63)]\n"
+            "for client in clients:\n"
+            "    client.connect(sys.argv[1])\n"
+            "clients[0].sendall(b'{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}\\n')\n"
+            "clients[0].recv(1)\n"
+            "print(clients[62].recv(1000).decode(), end='', flush=True)\n"
+            "sys.stdin.read()\n")
+        others = subprocess.Popen(["/usr/bin/python3", "-c", program, self.daemon.socket],
+                                  user="nobody", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            told = json.loads(others.stdout.readline())["error"]["message"]
+            self.assertEqual(told, "62 clients are connected already, and no more are taken")
+            connections = [self.connect() for _ in range(2)]
+            for connection in connections:
+                rpc = connection.call("status")["result"]["rpc"]
+            self.assertEqual((rpc["clients"], rpc["evicted"], rpc["refused"]), (64, 0, 1))
+        finally:
+            others.communicate(timeout=TIMEOUT_S)
+
     def test_a_daemon_that_does_not_answer(self):
         self.start()
         self.daemon.process.send_signal(signal.SIGSTOP)

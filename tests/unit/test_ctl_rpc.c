@@ -30,6 +30,7 @@
 #define LATER_MAX    2000
 #define ORDER_BYTES  4096
 #define ANSWER_BYTES 4096
+#define FIRST_PID    1000
 #define PING         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"echo\"}\n"
 #define PONG         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}\n"
 
@@ -55,6 +56,27 @@ uint64_t
 __wrap_ctl_loop_now_ms(void)
 {
 	return is_frozen ? shift_ms : __real_ctl_loop_now_ms() + shift_ms;
+}
+
+/* The user at the other end of each connection; -1: whoever it is. */
+static uid_t peer_uid = (uid_t)-1;
+/* And the process; 0: each its own, one after the other. */
+static pid_t peer_pid;
+static pid_t next_pid;
+
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *n_bytes);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *n_bytes);
+
+int
+__wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *n_bytes)
+{
+	const int ret = __real_getsockopt(fd, level, name, value, n_bytes);
+
+	if (name == SO_PEERCRED && peer_uid != (uid_t)-1)
+		((struct ucred *)value)->uid = peer_uid;
+	if (name == SO_PEERCRED)
+		((struct ucred *)value)->pid = peer_pid != 0 ? peer_pid : next_pid++;
+	return ret;
 }
 
 /* Methods. */
@@ -135,6 +157,15 @@ work(void *context, const json_t *params, struct ctl_call *call)
 	mark(context, params, call);
 }
 
+/* Takes as many milliseconds of a frozen clock as asked for. */
+static void
+take_time(void *context, const json_t *params, struct ctl_call *call)
+{
+	(void)context;
+	shift_ms += (uint64_t)json_integer_value(json_array_get(params, 0));
+	ctl_call_result(call, json_null());
+}
+
 /* As many bytes as asked for. */
 static void
 give_much(void *context, const json_t *params, struct ctl_call *call)
@@ -159,6 +190,7 @@ static const struct ctl_method methods[] = {
 	{"give_much", give_much},
 	{"later", keep},
 	{"mark", mark},
+	{"take_time", take_time},
 	{"work", work},
 };
 
@@ -180,6 +212,9 @@ make_folder(void **state)
 	n_order = 0;
 	shift_ms = 0;
 	is_frozen = false;
+	peer_uid = (uid_t)-1;
+	peer_pid = 0;
+	next_pid = FIRST_PID;
 	memset(order, 0, sizeof(order));
 	(void)snprintf(folder, sizeof(folder), "/tmp/shunt-rpc-XXXXXX");
 	if (mkdtemp(folder) == NULL)
@@ -1280,6 +1315,178 @@ test_who_reads_on_is_not_closed(void **state)
 	close_all(fds, LB_N_ELEMENTS(fds));
 }
 
+#define BUSY_CLOSED                                                                            \
+	"closed as it asked the most, for 64 clients were connected and another came"
+
+static void
+ask_often(int fd, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		expect_pong(fd);
+}
+
+/* A new client finds no place. n: of how many it is told. */
+static void
+expect_no_place(const char *n)
+{
+	const int fd = open_client();
+	char line[ANSWER_BYTES];
+
+	run_turns(2);
+	(void)snprintf(line, sizeof(line),
+		ERROR_LINE("null", "1",
+			"%s clients are connected "
+			"already, and no more are "
+			"taken"),
+		n);
+	expect_line(fd, line);
+	expect_line(fd, "");
+	assert_int_equal(close(fd), 0);
+}
+
+/* A new client takes the place of one, which is told so. */
+static void
+expect_place_of(int *fd)
+{
+	const int fresh = connect_client();
+
+	expect_pong(fresh);
+	expect_line(*fd, ERROR_LINE("null", "1", BUSY_CLOSED));
+	expect_line(*fd, "");
+	assert_int_equal(close(*fd), 0);
+	*fd = fresh;
+}
+
+static void
+test_who_asks_the_most_gives_way(void **state)
+{
+	int fds[CTL_RPC_CLIENTS_MAX];
+
+	(void)state;
+	fill_places(fds, LB_N_ELEMENTS(fds));
+	for (size_t i = 0; i < LB_N_ELEMENTS(fds); i++)
+		ask_often(fds[i], CTL_RPC_BUSY - 1);
+	expect_no_place("64");
+	assert_int_equal(stats().evicted, 0);
+	ask_often(fds[7], 2);
+	ask_often(fds[9], 1);
+	expect_place_of(&fds[7]);
+	expect_place_of(&fds[9]);
+	/* All others have asked too little, and the new ones hardly at all. */
+	expect_no_place("64");
+	assert_int_equal(stats().evicted, 2);
+	assert_int_equal(stats().clients, CTL_RPC_CLIENTS_MAX);
+	close_all(fds, LB_N_ELEMENTS(fds));
+}
+
+/* Or else soon none would have been there for long enough to be busy. */
+static void
+test_who_gave_way_takes_nobodys_place_for_a_while(void **state)
+{
+	int fds[CTL_RPC_CLIENTS_MAX];
+
+	(void)state;
+	fill_places(fds, LB_N_ELEMENTS(fds));
+	ask_often(fds[3], 5 * CTL_RPC_BUSY);
+	ask_often(fds[4], 4 * CTL_RPC_BUSY);
+	expect_place_of(&fds[3]);
+	peer_pid = FIRST_PID + 3;
+	expect_no_place("64");
+	shift_ms += CTL_RPC_BUSY_MS - 1;
+	expect_no_place("64");
+	shift_ms++;
+	expect_place_of(&fds[4]);
+	close_all(fds, LB_N_ELEMENTS(fds));
+}
+
+static void
+test_what_was_asked_is_forgotten(void **state)
+{
+	int fds[CTL_RPC_CLIENTS_MAX];
+
+	(void)state;
+	fill_places(fds, LB_N_ELEMENTS(fds));
+	ask_often(fds[3], 2 * CTL_RPC_BUSY + 1);
+	shift_ms += 999;
+	expect_place_of(&fds[3]);
+	ask_often(fds[4], 2 * CTL_RPC_BUSY - 1);
+	/* Half of it, and nobody else is idle for long enough. */
+	shift_ms += 1000;
+	for (size_t i = 0; i < LB_N_ELEMENTS(fds); i++)
+		if (i != 4)
+			expect_pong(fds[i]);
+	expect_no_place("64");
+	expect_pong(fds[4]);
+	expect_place_of(&fds[4]);
+	close_all(fds, LB_N_ELEMENTS(fds));
+}
+
+static void
+test_who_asks_what_takes_long_gives_way(void **state)
+{
+	int fds[CTL_RPC_CLIENTS_MAX];
+
+	(void)state;
+	fill_places(fds, LB_N_ELEMENTS(fds));
+	say(fds[5], REQUEST("1", "\"take_time\",\"params\":[6]"));
+	expect_line(fds[5], PONG);
+	expect_no_place("64");
+	say(fds[6], REQUEST("1", "\"take_time\",\"params\":[7]"));
+	expect_line(fds[6], PONG);
+	expect_place_of(&fds[6]);
+	close_all(fds, LB_N_ELEMENTS(fds));
+}
+
+static void
+test_who_waits_for_an_answer_does_not_give_way(void **state)
+{
+	int fds[CTL_RPC_CLIENTS_MAX];
+
+	(void)state;
+	fill_places(fds, LB_N_ELEMENTS(fds));
+	ask_often(fds[1], 3 * CTL_RPC_BUSY);
+	ask_often(fds[2], CTL_RPC_BUSY);
+	say(fds[1], REQUEST("1", "\"later\""));
+	expect_nothing(fds[1]);
+	expect_place_of(&fds[2]);
+	expect_no_place("64");
+	ctl_call_result(later[0], json_null());
+	expect_line(fds[1], PONG);
+	expect_place_of(&fds[1]);
+	close_all(fds, LB_N_ELEMENTS(fds));
+}
+
+/* Neither by number nor by what they are at can others keep root out. */
+static void
+test_places_are_kept_for_root_and_the_owner(void **state)
+{
+	const uid_t other = geteuid() == 0 ? 1000 : geteuid() + 1;
+	int fds[CTL_RPC_CLIENTS_MAX];
+	const size_t n = CTL_RPC_CLIENTS_MAX - CTL_RPC_KEPT;
+
+	(void)state;
+	peer_uid = other;
+	fill_places(fds, n);
+	for (size_t i = 0; i < n; i++)
+		say(fds[i], REQUEST("1", "\"later\""));
+	run_turns(8);
+	expect_no_place("62");
+	peer_uid = 0;
+	fds[n] = connect_client();
+	expect_pong(fds[n]);
+	peer_uid = geteuid();
+	fds[n + 1] = connect_client();
+	ask_often(fds[n + 1], 2 * CTL_RPC_BUSY);
+	/* Nor do others take these places, whatever is done in them. */
+	peer_uid = other;
+	expect_no_place("62");
+	peer_uid = 0;
+	expect_place_of(&fds[n + 1]);
+	for (size_t i = 0; i < n; i++)
+		ctl_call_result(later[i], json_null());
+	close_all(fds, n + 2);
+}
+
 /* It is in the socket, and the server has not read it. */
 static void
 test_who_has_just_asked_is_not_closed(void **state)
@@ -1526,6 +1733,12 @@ main(void)
 		SERVED(test_a_short_request_comes_before_long_ones_of_many_clients),
 		SERVED(test_who_is_here_has_its_turns_while_others_come),
 		SERVED(test_the_one_idle_longest_is_closed_for_a_new_one),
+		SERVED(test_who_asks_the_most_gives_way),
+		SERVED(test_who_gave_way_takes_nobodys_place_for_a_while),
+		SERVED(test_what_was_asked_is_forgotten),
+		SERVED(test_who_asks_what_takes_long_gives_way),
+		SERVED(test_who_waits_for_an_answer_does_not_give_way),
+		SERVED(test_places_are_kept_for_root_and_the_owner),
 		SERVED(test_who_is_in_the_middle_of_something_is_not_closed),
 		SERVED(test_who_reads_on_is_not_closed),
 		SERVED(test_who_has_just_asked_is_not_closed),
