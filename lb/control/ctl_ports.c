@@ -22,22 +22,29 @@ const char *const ctl_port_link_words[] = {
 	[CTL_PORT_GONE] = "gone",
 };
 
+/* What has become of it, and the cure. A start opens an interface, and makes a twin. */
+static const char *
+words_of(const struct ctl_port_side *side, bool is_twin)
+{
+	if (side->link != CTL_PORT_GONE)
+		return side->link == CTL_PORT_UP ? "is up again" : "is down";
+	if (is_twin)
+		return side->is_back
+			       ? "is gone, and another interface has its name; delete that one "
+				 "and restart shuntd"
+			       : "is gone; restart shuntd, which makes it anew";
+	return side->is_back ? "is there again, but it is another one; restart shuntd to use it"
+			     : "is gone; when there is one again, restart shuntd";
+}
+
 static void
 say(const struct ctl_ports *ports, size_t port, const struct ctl_port_side *side)
 {
-	const char *kind = side == &ports->ports[port].twin ? "twin" : "interface";
-	const enum ctl_log_level level =
-		side->link == CTL_PORT_UP ? CTL_LOG_NOTICE : CTL_LOG_WARNING;
-	const char *what = "is up again";
+	const bool is_twin = side == &ports->ports[port].twin;
 
-	if (side->link == CTL_PORT_GONE)
-		what = side->is_back ? "is there again, but it is another one; restart shuntd "
-				       "to use it"
-				     : "is gone; when there is one again, restart shuntd";
-	else if (side->link == CTL_PORT_DOWN)
-		what = "is down";
-	ctl_log(level, "port '%s': its %s %s %s", ports->model->dataplane.ports[port].name,
-		kind, side->name, what);
+	ctl_log(side->link == CTL_PORT_UP ? CTL_LOG_NOTICE : CTL_LOG_WARNING,
+		"port '%s': its %s %s %s", ports->model->dataplane.ports[port].name,
+		is_twin ? "twin" : "interface", side->name, words_of(side, is_twin));
 }
 
 static void

@@ -324,10 +324,25 @@ class Loss(PortCase):
         PAIR.ip("balancer", "link", "del", "dev", "a")
         self.wait_for("a", link="up", kernel_link="gone")
         before = self.words()
-        self.assertEqual(before.count("port 'a': its twin a is gone"), 1)
+        self.assertEqual(before.count("port 'a': its twin a is gone; restart shuntd, which "
+                                      "makes it anew"), 1)
         self.expect(NOBODY, kernel_down=N)
         self.expect(FAR, forwarded=N)
         self.assertEqual(self.words(), before)
+        # One that somebody else makes is not its twin, and would be in the way of a start.
+        PAIR.ip("balancer", "link", "add", "dev", "a", "type", "veth", "peer", "spare")
+        wait_until(lambda: "another interface has its name; delete that one" in self.words(),
+                   self.words)
+        self.assertEqual(self.port("a")["kernel_link"], "gone")
+        self.expect(NOBODY, kernel_down=N)
+        self.finish()
+        # The cure that was told.
+        PAIR.ip("balancer", "link", "del", "dev", "a")
+        self.start([{"name": "a", "device": "net_af_xdp,iface=a0",
+                     "next_hop": PEER_MAC["a1"]},
+                    {"name": "b", "device": "net_af_packet,iface=b0"}], kernel="tap")
+        self.wait_for("a", link="up", kernel_link="up")
+        self.expect(NOBODY, to_kernel=N)
         self.finish()
 
 
