@@ -216,7 +216,8 @@ create_pool(const struct dp_port_conf *conf, const struct dp_port_place *place,
 		ret = create_xdp_pool(name, n, out);
 	} else {
 		*out = rte_pktmbuf_pool_create(name, n, POOL_CACHE, DP_BESIDE_BYTES,
-			dp_port_room(conf->mtu), SOCKET_ID_ANY);
+			dp_port_room(conf->mtu, dp_port_ring_frame(conf->device)),
+			SOCKET_ID_ANY);
 		ret = *out == NULL ? -rte_errno : 0;
 	}
 	if (ret != 0)
@@ -283,7 +284,15 @@ check_device(const struct dp_port_conf *conf, const struct rte_eth_dev_info *inf
 	const struct dp_port_place *place, FILE *messages)
 {
 	const uint32_t mtu_max = dp_port_mtu_max(info);
+	const uint64_t ring_frame = dp_port_ring_frame(conf->device);
 
+	if (ring_frame > DP_PORT_RING_FRAME_MAX) {
+		(void)fprintf(messages,
+			"port '%s': device '%s': a packet buffer has no room for framesz=; it "
+			"may be %u\n",
+			conf->name, conf->device, DP_PORT_RING_FRAME_MAX);
+		return -EINVAL;
+	}
 	if (conf->mtu > mtu_max) {
 		(void)fprintf(messages,
 			"port '%s': device '%s' takes an MTU of at most %u, mtu: is %u\n",
@@ -392,6 +401,7 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf,
 		sizeof(port->device_if));
 	memcpy(port->kernel_if, port->device_if, sizeof(port->kernel_if));
 	port->is_pci = lb_device_is_pci(conf->device);
+	port->if_index = info.if_index;
 	port->nic.mtu = conf->mtu;
 	ret = prepare_nic(&port->nic, port->pool, &info, place);
 	if (ret != 0)

@@ -43,8 +43,9 @@ struct dp_port {
 	struct lb_mac mac;
 	struct rte_mempool *pool;
 	char driver[32];
-	char device_if[16]; /**< the kernel's interface that the device is; "": none */
-	char kernel_if[16]; /**< by which the kernel has its share; "" where there is none */
+	unsigned int if_index; /**< of the kernel's interface that the device is; 0: none */
+	char device_if[16];    /**< the kernel's interface that the device is; "": none */
+	char kernel_if[16];    /**< by which the kernel has its share; "" where there is none */
 };
 
 /** Of a plane: where a port stands in it. */

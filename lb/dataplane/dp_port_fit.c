@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dp_port_fit.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "lb_device.h"
 
 /* Ethernet's header and FCS: what the EAL takes for a frame's share where a driver says no
  * largest MTU. */
@@ -81,13 +85,27 @@ dp_port_n_buffers(const struct rte_eth_dev_info *info, unsigned int n_workers)
 	return n_queues * 3 * XDP_DESCRIPTORS + n_workers * WORKER_MBUFS;
 }
 
+static_assert(RTE_PKTMBUF_HEADROOM + DP_PORT_RING_FRAME_MAX <= UINT16_MAX,
+	"a buffer of that room can be made");
+
+uint64_t
+dp_port_ring_frame(const char *device)
+{
+	char text[32];
+
+	if (strncmp(device + strcspn(device, "_"), "_af_packet", 10) != 0)
+		return 0;
+	lb_device_find_argument(device, "framesz", text, sizeof(text));
+	return strtoul(text, NULL, 10);
+}
+
 uint16_t
-dp_port_room(uint16_t mtu)
+dp_port_room(uint16_t mtu, uint64_t ring_frame)
 {
 	const uint32_t frame =
 		RTE_ALIGN_CEIL((uint32_t)mtu + DP_PORT_FRAME_OVER_MTU, ROOM_UNIT);
 
-	return (uint16_t)(RTE_PKTMBUF_HEADROOM + RTE_MAX(frame, ROOM_MIN));
+	return (uint16_t)(RTE_PKTMBUF_HEADROOM + RTE_MAX(RTE_MAX(frame, ROOM_MIN), ring_frame));
 }
 
 uint64_t

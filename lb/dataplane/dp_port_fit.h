@@ -37,8 +37,24 @@ uint16_t dp_port_descriptors(const char *driver);
 /** Buffers that a port needs so that none of its queues, rings and workers waits for one. */
 unsigned int dp_port_n_buffers(const struct rte_eth_dev_info *info, unsigned int n_workers);
 
-/** Bytes of a packet buffer, headroom included, for frames of the MTU in one piece. */
-uint16_t dp_port_room(uint16_t mtu);
+/** Largest framesz= of packet sockets: a buffer's room is 16 bits wide, headroom included. */
+#define DP_PORT_RING_FRAME_MAX 65392u
+
+/**
+ * Bytes of a frame in the rings of a packet socket, where the device's arguments say so.
+ *
+ * Its driver takes no buffer that has less room, and says that there is too little memory.
+ *
+ * @return what framesz= says; 0: nothing, or it is none.
+ */
+uint64_t dp_port_ring_frame(const char *device);
+
+/**
+ * Bytes of a packet buffer, headroom included, for frames of the MTU in one piece.
+ *
+ * @param ring_frame  From dp_port_ring_frame(), 0..DP_PORT_RING_FRAME_MAX.
+ */
+uint16_t dp_port_room(uint16_t mtu, uint64_t ring_frame);
 
 /**
  * What the device's receive side scaling is to hash.

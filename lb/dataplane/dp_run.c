@@ -8,6 +8,7 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
+#include "dp_fanout.h"
 #include "dp_loop.h"
 
 const char *const dp_missed_words[DP_N_MISSED] = {
@@ -101,11 +102,12 @@ dp_port_read_link(const struct dp *dp, size_t port, struct dp_port_link *out)
 void
 dp_port_read_missed(const struct dp *dp, size_t port, uint64_t packets[static DP_N_MISSED])
 {
+	const struct dp_port *from = &dp->ports[port];
 	struct rte_eth_stats stats;
 
-	if (rte_eth_stats_get(dp->ports[port].nic.id, &stats) != 0)
+	if (rte_eth_stats_get(from->nic.id, &stats) != 0)
 		stats = (struct rte_eth_stats){0};
-	packets[DP_MISSED_NO_ROOM] = stats.imissed;
+	packets[DP_MISSED_NO_ROOM] = stats.imissed + dp_fanout_missed(from->if_index);
 	packets[DP_MISSED_ERROR] = stats.ierrors;
 	packets[DP_MISSED_NO_BUFFER] = stats.rx_nombuf;
 }

@@ -193,7 +193,10 @@ check_conf(const struct dp_start_conf *conf, FILE *messages)
 static size_t
 count_memory(const struct dp_port_conf *port, unsigned int n_workers)
 {
-	return 48 * (1 + (size_t)n_workers * (1 + port->mtu / 2048));
+	const size_t frame = RTE_MAX((uint64_t)port->mtu,
+		RTE_MIN(dp_port_ring_frame(port->device), DP_PORT_RING_FRAME_MAX));
+
+	return 48 * (1 + (size_t)n_workers * (1 + frame / 2048));
 }
 
 static void

@@ -478,6 +478,9 @@ class Devices(PortCase):
         self.finish()
 
 
+PACKET = "net_af_packet,iface=a0"
+
+
 class Floods(PortCase):
     """More packets than a port has buffers, each a flow of its own."""
 
@@ -503,18 +506,21 @@ class Floods(PortCase):
         wait_until(lambda: count() == n,
                    lambda: f"{self.counted()} {self.port('a')}\n{self.words()}")
 
-    def begin(self, mtu=1500, **keys):
+    def begin(self, mtu=1500, device="net_af_xdp,iface=a0", **keys):
         PAIR.unlink()
         PAIR.link("a", mtu=mtu)
         self.mac = PAIR.mac("a0")
-        self.start([{"name": "a", "device": "net_af_xdp,iface=a0", "mtu": mtu,
+        self.start([{"name": "a", "device": device, "mtu": mtu,
                      "next_hop": PEER_MAC["a1"]}], **keys)
 
     def test_a_port_receives_after_a_flood(self):
         """No buffer is lost in it, and no packet uncounted."""
         rows = [("one worker", {}), ("two workers", {"workers": 2}),
                 ("two workers and a twin", {"workers": 2, "kernel": "tap"}),
-                ("the largest MTU", {"workers": 2, "mtu": self.find_largest_mtu()})]
+                ("the largest MTU", {"workers": 2, "mtu": self.find_largest_mtu()}),
+                ("a packet socket", {"device": PACKET}),
+                ("two of them", {"device": f"{PACKET},qpairs=2", "workers": 2}),
+                ("with larger frames", {"device": f"{PACKET},framesz=4096,blocksz=8192"})]
         for what, keys in rows:
             with self.subTest(what):
                 self.begin(**keys)
@@ -527,7 +533,14 @@ class Floods(PortCase):
                 self.finish()
 
     def test_what_the_device_missed_is_told(self):
-        self.begin()
+        for what, device, workers in (("an XDP socket", "net_af_xdp,iface=a0", 1),
+                                      ("a packet socket", PACKET, 1),
+                                      ("two of them", f"{PACKET},qpairs=2", 2)):
+            with self.subTest(what):
+                self.begin(device=device, workers=workers)
+                self.miss()
+
+    def miss(self):
         self.assertEqual(self.port("a")["missed"], {"no_room": 0, "error": 0, "no_buffer": 0})
         self.process.send_signal(signal.SIGSTOP)
         self.flood(10000)
@@ -575,6 +588,9 @@ START_ROWS = [
      {"kernel": "tap"}, None, (),
      "TAP device 'a0', cannot be made: there is an interface of that name; give the port "
      "another name"),
+    ("frames that no buffer holds", [{**A, "device": "net_af_packet,iface=a0,framesz=65408,"
+                                     "blocksz=131072"}], {}, None, (),
+     "a packet buffer has no room for framesz=; it may be 65392"),
     ("queues without workers", [{**A, "device": "net_af_packet,iface=a0,qpairs=2"}], {}, None,
      (), "give it fewer, or set dataplane.workers: 2"),
     ("an argument that the EAL does not know", [NULL], {}, "--nosuch", (),

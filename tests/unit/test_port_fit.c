@@ -69,22 +69,51 @@ test_a_buffer_holds_a_frame_of_the_mtu(void **state)
 	static const struct {
 		const char *what;
 		uint16_t mtu;
+		uint32_t ring_frame;
 		uint16_t room;
 	} rows[] = {
-		{"the smallest", 576, 2048},
-		{"the usual", 1500, 2048},
-		{"with two tags and the FCS it is just 2 KiB", 2016, 2048},
-		{"a byte more, and a NIC that counts by KiB has room", 2017, 3072},
-		{"large", 9000, 9216},
-		{"the largest that is configured", 9216, 10240},
+		{"the smallest", 576, 0, 2048},
+		{"the usual", 1500, 0, 2048},
+		{"with two tags and the FCS it is just 2 KiB", 2016, 0, 2048},
+		{"a byte more, and a NIC that counts by KiB has room", 2017, 0, 3072},
+		{"large", 9000, 0, 9216},
+		{"the largest that is configured", 9216, 0, 10240},
+		{"a ring's frame that is less", 1500, 1984, 2048},
+		{"a ring's frame that is more", 1500, 4096, 4096},
+		{"the largest of them", 9216, DP_PORT_RING_FRAME_MAX, DP_PORT_RING_FRAME_MAX},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
-		const uint16_t room = dp_port_room(rows[i].mtu);
+		const uint16_t room = dp_port_room(rows[i].mtu, rows[i].ring_frame);
 
 		EXPECT(room == RTE_PKTMBUF_HEADROOM + rows[i].room, "%s: %u", rows[i].what,
 			room);
+	}
+}
+
+static void
+test_a_ring_s_frame_is_what_the_device_says(void **state)
+{
+	static const struct {
+		const char *device;
+		uint64_t n_bytes;
+	} rows[] = {
+		{"net_af_packet,iface=eth0", 0},
+		{"net_af_packet,iface=eth0,framesz=4096", 4096},
+		{"eth_af_packet1,framesz=4096,iface=eth0", 4096},
+		{"net_af_packet,framesz=", 0},
+		{"net_af_packet,framesz=99999999999999999999999", UINT64_MAX},
+		{"net_af_xdp,iface=eth0,framesz=4096", 0},
+		{"0000:03:00.0,framesz=4096", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const uint64_t n_bytes = dp_port_ring_frame(rows[i].device);
+
+		EXPECT(n_bytes == rows[i].n_bytes, "%s: %lu", rows[i].device,
+			(unsigned long)n_bytes);
 	}
 }
 
@@ -146,6 +175,7 @@ main(void)
 		cmocka_unit_test(test_huge_pages_are_asked_for_by_name),
 		cmocka_unit_test(test_the_largest_mtu_is_what_fits_a_frame),
 		cmocka_unit_test(test_a_buffer_holds_a_frame_of_the_mtu),
+		cmocka_unit_test(test_a_ring_s_frame_is_what_the_device_says),
 		cmocka_unit_test(test_xdp_sockets_have_buffers_for_all_their_rings),
 		cmocka_unit_test(test_less_than_all_ports_is_no_spreading),
 	};
