@@ -202,8 +202,8 @@ struct cfg_dataplane {
 	uint32_t fragment_datagrams; /**< per worker */
 	uint32_t fragment_waiting;   /**< per worker */
 	uint32_t handoff;            /**< packets, a power of two */
-	uint32_t replies_total;      /**< per worker and second */
-	uint32_t replies_source;     /**< per worker, source and second */
+	uint32_t replies_total;      /**< per second */
+	uint32_t replies_source;     /**< per source and second */
 	struct cfg_port *ports;
 	size_t n_ports;
 	uint8_t bad;              /**< CFG_BAD_OTHER: of ports; 0 outside of cfg_read_*() */

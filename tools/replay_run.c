@@ -85,6 +85,7 @@ start_plane(struct run *run, const char *program)
 	struct dp_conf conf =
 		ctl_apply_dp_conf(&run->orders.model, run->options->n_workers, secret);
 
+	conf.is_one_thread = true;
 	conf.mtu_max = MTU_MAX; /* whatever a reload brings */
 	if (dp_start_unprivileged(program, run->options->n_workers) != 0)
 		return fail(REPLAY_FAILED, "the packet library did not start; see above");

@@ -225,8 +225,12 @@ struct dp_conf {
 	uint32_t n_waiting;  /**< of each worker: fragments that wait for their first */
 	uint32_t
 		n_handoff; /**< packets on their way from one worker to another, a power of 2 */
-	uint32_t replies_per_s;        /**< of each worker: ICMP replies of its own */
-	uint32_t replies_per_s_source; /**< ... and to one source */
+	/** ICMP replies of the balancer's own, and those to one source: of all workers
+	 * together. Those on threads of their own have even shares, rounded down, of 1 at
+	 * least. */
+	uint32_t replies_per_s;
+	uint32_t replies_per_s_source;
+	bool is_one_thread; /**< batches alone drive the workers, who count replies together */
 };
 
 /** What dp_create() takes where a number above is 0. */

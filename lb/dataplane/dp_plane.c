@@ -29,6 +29,14 @@ or_default(uint32_t wanted, uint32_t otherwise)
 	return wanted != 0 ? wanted : otherwise;
 }
 
+/* Each worker's, for none can see what the others have answered. */
+static uint32_t
+share(uint32_t total, const struct dp_conf *conf)
+{
+	return conf->is_one_thread ? total : RTE_MAX(total / conf->n_workers, 1u);
+}
+
+/* As a worker takes it. */
 static struct dp_conf
 fill_in(const struct dp_conf *conf)
 {
@@ -38,9 +46,9 @@ fill_in(const struct dp_conf *conf)
 	full.n_datagrams = or_default(conf->n_datagrams, DP_DATAGRAMS_DEFAULT);
 	full.n_waiting = or_default(conf->n_waiting, DP_WAITING_DEFAULT);
 	full.n_handoff = or_default(conf->n_handoff, DP_HANDOFF_DEFAULT);
-	full.replies_per_s = or_default(conf->replies_per_s, DP_REPLIES_DEFAULT);
+	full.replies_per_s = share(or_default(conf->replies_per_s, DP_REPLIES_DEFAULT), conf);
 	full.replies_per_s_source =
-		or_default(conf->replies_per_s_source, DP_REPLIES_SOURCE_DEFAULT);
+		share(or_default(conf->replies_per_s_source, DP_REPLIES_SOURCE_DEFAULT), conf);
 	return full;
 }
 
@@ -91,7 +99,7 @@ create_mail(struct dp *dp, const struct dp_conf *conf)
 static int
 create_workers(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
 {
-	const struct dp_shared shared = {
+	struct dp_shared shared = {
 		.qsbr = dp->qsbr,
 		.current = &dp->current,
 		.spare = dp->spare,
@@ -104,6 +112,8 @@ create_workers(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
 		if (ret != 0)
 			return ret;
 		dp->n_workers++;
+		if (conf->is_one_thread)
+			shared.replies = dp->workers[0]->replies;
 	}
 	return 0;
 }

@@ -53,11 +53,13 @@ create_replies(struct dp_worker *worker, const struct dp_conf *conf, uint64_t no
 
 /* What is made is the worker's, also on error. */
 static int
-fill_worker(struct dp_worker *worker, const struct dp_conf *conf, uint64_t now_ns)
+fill_worker(struct dp_worker *worker, const struct dp_conf *conf, struct lb_rate *replies,
+	uint64_t now_ns)
 {
 	int ret = create_flows(worker, conf, now_ns);
 
-	if (ret == 0)
+	worker->replies = replies;
+	if (ret == 0 && replies == NULL)
 		ret = create_replies(worker, conf, now_ns);
 	if (ret == 0)
 		ret = dp_fragments_init(&worker->fragments, conf);
@@ -87,7 +89,7 @@ dp_worker_create(const struct dp_conf *conf, const struct dp_shared *shared, uin
 
 	if (worker == NULL)
 		return -ENOMEM;
-	ret = fill_worker(worker, conf, now_ns);
+	ret = fill_worker(worker, conf, shared->replies, now_ns);
 	if (ret == 0 && rte_rcu_qsbr_thread_register(shared->qsbr, index) != 0)
 		ret = -ENOSPC;
 	if (ret != 0) {

@@ -64,7 +64,7 @@ struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see abov
 
 	struct dp_fragments fragments; /**< of datagrams whose home it is */
 	struct lb_rate *replies;
-	void *replies_mem;
+	void *replies_mem; /**< NULL where they are another's */
 	size_t replies_bytes;
 	struct rte_mempool *spare;  /**< the plane's: for pieces of what is cut */
 	const struct dp_mail *mail; /**< the plane's: of all workers */
@@ -101,6 +101,7 @@ struct dp_shared {
 	const dp_snapshot_ref *current;
 	struct rte_mempool *spare;
 	const struct dp_mail *mail; /**< by worker; NULL where there is but one */
+	struct lb_rate *replies;    /**< of workers on one thread; NULL: each has its own */
 };
 
 /**

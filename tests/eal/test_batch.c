@@ -65,10 +65,8 @@ publish(struct plane *plane)
 }
 
 static void
-open_plane(struct plane *plane, unsigned int n_workers)
+open_plane_of(struct plane *plane, struct dp_conf conf)
 {
-	struct dp_conf conf = {.n_workers = n_workers};
-
 	assert_int_equal(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
 				 &plane->model),
 		0);
@@ -77,6 +75,12 @@ open_plane(struct plane *plane, unsigned int n_workers)
 	assert_int_equal(dp_create(&conf, 0, &plane->dp), 0);
 	assert_int_equal(dp_batch_create(plane->dp, &plane->batch), 0);
 	publish(plane);
+}
+
+static void
+open_plane(struct plane *plane, unsigned int n_workers)
+{
+	open_plane_of(plane, (struct dp_conf){.n_workers = n_workers});
 }
 
 static void
@@ -258,6 +262,62 @@ expect_decision(struct plane *plane, const struct pb_layer *layers, uint64_t now
 	EXPECT(d.flow == flow, "%s: flow %u, want %u", what, d.flow, flow);
 	EXPECT(d.is_new_flow == is_new_flow, "%s: a flow begins: %d", what, d.is_new_flow);
 	EXPECT((d.slot != DP_NONE) == (flow == DP_FLOW_MISS), "%s: slot %u", what, d.slot);
+}
+
+/* Of so many sources, ten requests each, at one time. @return how many are answered. */
+static unsigned int
+count_answers(struct plane *plane, unsigned int n_sources)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < 10 * n_sources; i++) {
+		char src[32];
+		const struct pb_layer request[] = {ETHER(), IPV4(.src = src), ICMP(.type = 8),
+			PAYLOAD(8), END};
+
+		(void)snprintf(src, sizeof(src), "203.0.113.%u", 1 + i % n_sources);
+		n += run_one(plane, request, 0).verdict == LB_REPLY;
+	}
+	return n;
+}
+
+static void
+test_workers_share_what_may_be_answered(void **state)
+{
+	static const struct {
+		const char *what;
+		unsigned int n_workers;
+		unsigned int n_sources;
+		uint32_t per_s;
+		uint32_t per_s_source;
+		bool is_one_thread;
+		unsigned int want;
+	} rows_of_limits[] = {
+		{"one worker, in all", 1, 100, 20, 6, false, 20},
+		{"one worker, one source", 1, 1, 20, 6, false, 6},
+		{"two workers, in all", 2, 100, 20, 6, false, 20},
+		{"two workers, one source: all of it comes to one", 2, 1, 20, 6, false, 3},
+		{"a share that is no whole number", 3, 100, 20, 6, false, 18},
+		{"more workers than answers: each has one", 8, 100, 7, 6, false, 8},
+		{"on one thread, in all", 3, 100, 20, 6, true, 20},
+		{"on one thread, one source", 3, 1, 20, 6, true, 6},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows_of_limits); i++) {
+		struct plane plane;
+		unsigned int n;
+
+		open_plane_of(&plane,
+			(struct dp_conf){.n_workers = rows_of_limits[i].n_workers,
+				.is_one_thread = rows_of_limits[i].is_one_thread,
+				.replies_per_s = rows_of_limits[i].per_s,
+				.replies_per_s_source = rows_of_limits[i].per_s_source});
+		n = count_answers(&plane, rows_of_limits[i].n_sources);
+		EXPECT(n == rows_of_limits[i].want, "%s: %u answers, want %u",
+			rows_of_limits[i].what, n, rows_of_limits[i].want);
+		close_plane(&plane);
+	}
 }
 
 static void
@@ -543,6 +603,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_packet_has_its_verdict),
 		cmocka_unit_test(test_counters_add_up_to_the_packets),
+		cmocka_unit_test(test_workers_share_what_may_be_answered),
 		cmocka_unit_test(test_a_flow_stays_until_its_backend_is_gone),
 		cmocka_unit_test(test_a_new_syn_on_the_same_ports_picks_afresh),
 		cmocka_unit_test(test_a_closed_flow_is_forgotten_after_30_seconds),
