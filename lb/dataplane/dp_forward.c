@@ -109,12 +109,16 @@ take_echo(const struct stages *s, uint16_t i, uint32_t *service)
 		lb_service_find(s->snapshot->echo, &packet->dst, IPPROTO_ICMP, 0);
 	size_t n_bytes;
 
-	/* Fragments of ICMP are the kernel's, which could put them together. */
-	if (found == LB_SERVICE_NONE || (packet->flags & LB_PACKET_FRAGMENT) != 0)
+	if (found == LB_SERVICE_NONE)
+		return LB_TO_KERNEL;
+	if (s->snapshot->services[found].echo == DP_ECHO_FORWARD) {
+		*service = found;
+		return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
+	}
+	/* The kernel could put them together. */
+	if ((packet->flags & LB_PACKET_FRAGMENT) != 0)
 		return LB_TO_KERNEL;
 	*service = found;
-	if (s->snapshot->services[found].echo == DP_ECHO_FORWARD)
-		return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
 	if (s->snapshot->services[found].echo == DP_ECHO_DROP)
 		return LB_DROP_ECHO_REFUSED;
 	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src))
@@ -130,20 +134,41 @@ take_echo(const struct stages *s, uint16_t i, uint32_t *service)
 	return LB_REPLY;
 }
 
+/* Whether echo requests to an address are a backend's, and so also those in fragments. */
+static bool
+forwards_echo(const struct dp_snapshot *snapshot, const struct lb_addr *dst)
+{
+	const uint32_t found = lb_service_find(snapshot->echo, dst, IPPROTO_ICMP, 0);
+
+	return found != LB_SERVICE_NONE && snapshot->services[found].echo == DP_ECHO_FORWARD;
+}
+
+/* Whether it follows a first fragment, which says whether it is of an echo request. */
+static bool
+may_be_echo(const struct stages *s, uint16_t i)
+{
+	const struct lb_packet *packet = &s->packets[i];
+
+	return (packet->flags & (LB_PACKET_FRAGMENT | LB_PACKET_FIRST_FRAGMENT)) ==
+		       LB_PACKET_FRAGMENT &&
+	       forwards_echo(s->snapshot, &packet->dst);
+}
+
 /* What is neither a flow's packet nor an error about one. */
 static enum lb_verdict
 take_other(const struct stages *s, uint16_t i, uint32_t *service)
 {
 	const struct lb_packet *packet = &s->packets[i];
+	const enum lb_verdict later =
+		(packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : (enum lb_verdict)LATER;
 
 	switch (packet->kind) {
 	case LB_PACKET_ICMP_OTHER:
-		return (packet->flags & LB_PACKET_ECHO_REQUEST) != 0 ? take_echo(s, i, service)
-								     : LB_TO_KERNEL;
+		if ((packet->flags & LB_PACKET_ECHO_REQUEST) != 0)
+			return take_echo(s, i, service);
+		return may_be_echo(s, i) ? later : LB_TO_KERNEL;
 	case LB_PACKET_LATER_FRAGMENT:
-		return unless_served(s->snapshot, &packet->dst,
-			(packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN
-							     : (enum lb_verdict)LATER);
+		return unless_served(s->snapshot, &packet->dst, later);
 	case LB_PACKET_CUT_SHORT:
 		return unless_served(s->snapshot, &packet->dst, LB_DROP_SNAPLEN);
 	default:
@@ -649,12 +674,19 @@ finish_first(struct stages *s, uint16_t i)
 	struct dp_worker *worker = s->worker;
 	struct dp_burst *burst = s->burst;
 	struct dp_decision *d = &burst->decisions[i];
-	const unsigned int home = dp_handoff_home(&s->packets[i], worker->n_workers);
+	const struct lb_packet *packet = &s->packets[i];
+	const bool is_icmp = packet->kind == LB_PACKET_ICMP_OTHER;
+	/* Fragments of ICMP have no ports to miss, and come to the flow's owner; over IPv6 some
+	 * hide behind a header, and go home. */
+	const unsigned int home = is_icmp && !packet->is_v6
+					  ? worker->index
+					  : dp_handoff_home(packet, worker->n_workers);
+	const bool is_here = is_icmp || home == worker->index;
 	enum lb_verdict fits = LB_FORWARD;
 	struct dp_note note;
 
 	describe_first(s, i, &note);
-	if (home == worker->index) {
+	if (is_here) {
 		dp_fragments_expire(worker, burst->now_ns[i], &burst->settled);
 		fits = lb_fragment_first(worker->fragments.table, &note.key, &note.range,
 			&note.decision, burst->now_ns[i]);
@@ -665,8 +697,18 @@ finish_first(struct stages *s, uint16_t i)
 		finish(s, i);
 	if (home != worker->index)
 		dp_fragment_tell(worker, home, &note);
-	else if (fits == LB_FORWARD)
+	if (is_here && fits == LB_FORWARD)
 		release_after(s, i, &note);
+}
+
+/* Whether later fragments ask for it: those of IPv4 without ports go by their flow instead. */
+static bool
+is_asked_for(const struct stages *s, const struct lb_packet *packet)
+{
+	if (packet->is_v6 || packet->key.proto == IPPROTO_TCP ||
+		packet->key.proto == IPPROTO_UDP)
+		return true;
+	return packet->kind == LB_PACKET_ICMP_OTHER && forwards_echo(s->snapshot, &packet->dst);
 }
 
 /* Those whose first says where the others of its datagram go: a service's, parsed to the end.
@@ -678,7 +720,8 @@ has_followers(const struct stages *s, uint16_t i)
 	const struct lb_packet *packet = &s->packets[i];
 
 	return (packet->flags & LB_PACKET_FIRST_FRAGMENT) != 0 && d->ip_bytes != 0 &&
-	       d->verdict != DP_AWAY && lb_service_covers(s->snapshot->match, &packet->dst);
+	       d->verdict != DP_AWAY && lb_service_covers(s->snapshot->match, &packet->dst) &&
+	       is_asked_for(s, packet);
 }
 
 static void

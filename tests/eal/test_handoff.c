@@ -291,6 +291,37 @@ test_a_later_fragment_goes_home_whatever_the_device_tells(void **state)
 	close_plane(&plane);
 }
 
+/* Others of it would not ask where it went: they show their flow as it does. */
+static void
+test_a_datagram_without_ports_is_not_remembered(void **state)
+{
+	static const struct pb_layer first_of_esp[] = {ETHER(),
+		IPV4(.fragment = 0x2000, .proto = 50), PAYLOAD(64), END};
+	struct lb_fragment_stats stats;
+	struct plane plane;
+	struct rte_mbuf *m;
+	unsigned int home;
+
+	(void)state;
+	open_plane(&plane);
+	home = find_home(&plane);
+	for (unsigned int worker = 0; worker < 2; worker++) {
+		m = make(&plane, first_of_esp);
+		assert_int_equal(run(&plane, worker, m, true).verdict, LB_FORWARD);
+		lb_fragment_table_stats(plane.dp->workers[worker]->fragments.table, &stats);
+		assert_int_equal(stats.live, 0);
+		assert_true(rte_ring_empty(plane.dp->mail[worker].notes));
+		rte_pktmbuf_free(m);
+	}
+
+	m = make(&plane, first);
+	assert_int_equal(run(&plane, home, m, true).verdict, LB_FORWARD);
+	lb_fragment_table_stats(plane.dp->workers[home]->fragments.table, &stats);
+	assert_int_equal(stats.live, 1);
+	rte_pktmbuf_free(m);
+	close_plane(&plane);
+}
+
 /* Without its first one waits a second and no longer. */
 static void
 test_what_waits_is_given_up_in_time(void **state)
@@ -367,6 +398,7 @@ main(void)
 		cmocka_unit_test(test_a_full_ring_is_counted),
 		cmocka_unit_test(test_a_note_releases_what_waits_at_home),
 		cmocka_unit_test(test_a_later_fragment_goes_home_whatever_the_device_tells),
+		cmocka_unit_test(test_a_datagram_without_ports_is_not_remembered),
 		cmocka_unit_test(test_what_waits_is_given_up_in_time),
 		cmocka_unit_test(test_the_hash_is_the_device_s),
 	};

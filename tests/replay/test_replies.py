@@ -456,11 +456,30 @@ class Configured(ReplyCase):
                            self.settings(echo="drop"))
         self.assertEqual(result.report["drops"]["echo_refused"], 40)
 
+    def test_fragments_of_an_echo_for_a_backend(self):
+        """In any order they go where the whole one went; what is no echo is the kernel's."""
+        whole = self.pings()
+        cut = [part for ping in self.pings(1000) for part in reversed(wire.pieces(ping, 504))]
+        packets = [*(at(0, ping) for ping in whole), *(at(0.5, part) for part in cut)]
+        result = self.same(packets, self.settings(echo="forward"), workers=(1, 2, 8))
+        self.assertEqual(set(result.column("verdict")), {"forward"})
+        n_parts = len(cut) // len(whole)
+        self.assertEqual(result.column("backend")[len(whole):],
+                         [one for one in result.column("backend")[:len(whole)]
+                          for _ in range(n_parts)])
+        asks = wire.ipv4(CLIENT, VIP, wire.ICMP, bytes([13, 0]) + bytes(1000))
+        parts = wire.pieces(asks, 504)
+        result = self.same([at(0, part) for part in reversed(parts)],
+                           self.settings(echo="forward"), workers=(1, 8))
+        self.assertEqual(result.column("verdict"), ["kernel"] * len(parts))
+        result = self.same([at(0, parts[1])], self.settings(echo="forward"), workers=(1, 8))
+        self.assertEqual(result.column("reason"), ["fragment_unmatched"])
+
     def test_fragments_of_an_echo(self):
-        """All are the kernel's, whatever is said of echo, and cost nobody an answer."""
+        """Otherwise all are the kernel's, and cost nobody an answer."""
         parts = wire.pieces(wire.echo_request(CLIENT, VIP, b"p" * 1000), 504)
         sends = [at(0, part) for part in parts * 150]
-        for echo in ("reply", "forward", "drop"):
+        for echo in ("reply", "drop"):
             result = self.same(sends, self.settings(echo=echo), workers=(1, 8))
             self.assertEqual(result.column("verdict"), ["kernel"] * 300)
         sends.append(at(0.001, wire.echo_request(CLIENT, VIP)))
