@@ -61,9 +61,11 @@ struct dp_decision {
 	uint16_t port;            /**< it goes out by, where it is forwarded */
 	uint8_t verdict;          /**< enum lb_verdict, DP_AWAY or DP_PIECE */
 	uint8_t flow;             /**< enum dp_flow */
-	uint8_t event;    /**< enum lb_flow_event; DP_NO_EVENT where no flow is touched */
-	bool is_new_flow; /**< a flow begins with this packet */
-	bool has_more;    /**< more frames leave right after it: dp_mbuf.h */
+	uint8_t event; /**< enum lb_flow_event; DP_NO_EVENT where no flow is touched */
+	/** A flow begins with this packet. Where the flow table has no room for it, so does
+	 *  one with each that follows. */
+	bool is_new_flow;
+	bool has_more; /**< more frames leave right after it: dp_mbuf.h */
 };
 
 /*
@@ -534,6 +536,7 @@ struct dp_batch; /* opaque */
 /** @retval -errno  The EAL's reason: too little memory for the packet buffers, above all. */
 int dp_batch_create(struct dp *dp, struct dp_batch **out) lb_must_check;
 
+/** What still waits of it is given up, and counted, as in dp_batch_end(). NULL is allowed. */
 void dp_batch_destroy(struct dp_batch *batch);
 
 /**
@@ -556,7 +559,10 @@ int dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
 /** Run what was added through the workers, and free what an earlier run gave. */
 void dp_batch_run(struct dp_batch *batch);
 
-/** The end: fragments that still wait for their first wait no more. A run of its own. */
+/**
+ * The end: fragments that still wait for their first wait no more. A run of its own; what was
+ * added and not run is freed.
+ */
 void dp_batch_end(struct dp_batch *batch);
 
 /** Frames in the batch: added and not yet run, or of the last run. */

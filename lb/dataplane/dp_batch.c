@@ -97,17 +97,6 @@ clear(struct dp_batch *batch)
 	batch->has_run = false;
 }
 
-void
-dp_batch_destroy(struct dp_batch *batch)
-{
-	if (batch == NULL)
-		return;
-	clear(batch);
-	rte_mempool_free(batch->large);
-	rte_mempool_free(batch->small);
-	free(batch);
-}
-
 /* A frame as one mbuf, or a chain of large ones; NULL where the pool is short. */
 static struct rte_mbuf *
 copy_frame(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes)
@@ -340,13 +329,24 @@ dp_batch_run(struct dp_batch *batch)
 void
 dp_batch_end(struct dp_batch *batch)
 {
-	if (batch->has_run)
-		clear(batch);
+	clear(batch);
 	batch->has_run = true;
 	for (unsigned int w = 0; w < batch->dp->n_workers; w++) {
 		dp_worker_abandon(batch->dp->workers[w], &batch->part);
 		take_settled(batch, batch->dp->workers[w], &batch->part);
 	}
+}
+
+void
+dp_batch_destroy(struct dp_batch *batch)
+{
+	if (batch == NULL)
+		return;
+	dp_batch_end(batch); /* what waits is of its pools */
+	clear(batch);
+	rte_mempool_free(batch->large);
+	rte_mempool_free(batch->small);
+	free(batch);
 }
 
 unsigned int

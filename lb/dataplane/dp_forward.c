@@ -490,6 +490,16 @@ clamp_mss(const struct stages *s, uint16_t i, const struct dp_backend *backend)
 			(size_t)m->data_len - packet->l4_offset, mss);
 }
 
+/*
+ * What tells a backend's flows apart in outer headers: of the half of the hash that picks no
+ * slot, as they all share the slot's bits.
+ */
+static inline uint32_t
+entropy_of(const struct dp_decision *d)
+{
+	return (uint32_t)(d->hash.place >> 32);
+}
+
 static enum lb_verdict __attribute__((noinline, cold))
 fit_in(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
 	struct rte_mbuf **m, struct dp_decision *d)
@@ -499,7 +509,7 @@ fit_in(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
 		.service = &s->snapshot->services[d->service],
 		.backend = &s->snapshot->backends[d->backend],
 		.packet = packet,
-		.entropy = (uint32_t)(d->hash.place >> 32),
+		.entropy = entropy_of(d),
 		.now_ns = now_ns,
 	};
 
@@ -512,10 +522,7 @@ send_on(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
 	struct rte_mbuf **m, struct dp_decision *d)
 {
 	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
-	/* The half of the hash that picks no slot: all of a backend's flows share the slot's
-	 * bits, and would share the ports made from them. */
-	const uint32_t entropy = (uint32_t)(d->hash.place >> 32);
-	const enum lb_verdict verdict = dp_mbuf_encap(*m, packet, backend, entropy);
+	const enum lb_verdict verdict = dp_mbuf_encap(*m, packet, backend, entropy_of(d));
 
 	d->port = backend->port;
 	if (unlikely(verdict == LB_DROP_TOO_BIG))
@@ -625,7 +632,7 @@ describe_first(const struct stages *s, uint16_t i, struct dp_note *note)
 	if (d->verdict == LB_FORWARD)
 		note->decision.owner = (struct lb_fragment_owner){
 			.backend = d->backend,
-			.entropy = (uint32_t)(d->hash.place >> 32),
+			.entropy = entropy_of(d),
 		};
 }
 /* What is left of a packet's way once its backend, or the lack of one, is known. */

@@ -6,13 +6,15 @@
 #include "dp_memory.h"
 #include "dp_worker.h"
 
-/* Beside a frame in its buffer. */
-#define BUFFER_OVER_MTU 512u
+/* Headroom, an Ethernet header and tags in a buffer; and what the smallest buffers have. */
+#define BUFFER_OVER_MTU  512u
+#define BUFFER_BYTES_MIN 2560u
 
 uint64_t
 dp_fragments_waiting_bytes(const struct dp_conf *conf)
 {
-	return (uint64_t)conf->n_waiting * RTE_MAX(conf->mtu_max + BUFFER_OVER_MTU, 2560u);
+	return (uint64_t)conf->n_waiting *
+	       RTE_MAX(conf->mtu_max + BUFFER_OVER_MTU, BUFFER_BYTES_MIN);
 }
 
 int

@@ -118,12 +118,6 @@ create_workers(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
 	return 0;
 }
 
-static size_t
-qsbr_bytes(unsigned int n_workers)
-{
-	return rte_rcu_qsbr_get_memsize(n_workers);
-}
-
 /* What is made is dp's, also on error. */
 static int
 fill_plane(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
@@ -158,7 +152,7 @@ dp_create(const struct dp_conf *conf, uint64_t now_ns, struct dp **out)
 		return -ENOMEM;
 	dp->n_waiting = full.n_workers * full.n_waiting;
 	dp->waiting_bytes = full.n_workers * dp_fragments_waiting_bytes(&full);
-	dp->qsbr_bytes = qsbr_bytes(full.n_workers);
+	dp->qsbr_bytes = rte_rcu_qsbr_get_memsize(full.n_workers);
 	dp->qsbr = dp_memory_zalloc(dp->qsbr_bytes);
 	if (dp->qsbr == NULL) {
 		free(dp);

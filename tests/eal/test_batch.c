@@ -539,6 +539,48 @@ test_a_batch_refuses_what_it_cannot_hold(void **state)
 	free(frame);
 }
 
+static const struct pb_layer later[] = {ETHER(), IPV4(.fragment = 9, .proto = 17), PAYLOAD(64),
+	END};
+
+static void
+test_the_end_is_no_run_of_what_was_added(void **state)
+{
+	struct dp_result result;
+	struct plane plane;
+
+	(void)state;
+	open_plane(&plane, 2);
+	assert_int_equal(run_one(&plane, syn, 0).verdict, LB_FORWARD);
+	add(&plane, ack, 1);
+	dp_batch_end(plane.batch);
+	assert_false(dp_batch_next(plane.batch, &result));
+	assert_int_equal(run_one(&plane, ack, 2).flow, DP_FLOW_HIT);
+	close_plane(&plane);
+}
+
+/* A batch's packets are of its own pools: none may wait for longer than it is there. */
+static void
+test_what_waits_goes_with_its_batch(void **state)
+{
+	uint64_t counts[LB_N_VERDICTS];
+	struct dp_result result;
+	struct plane plane;
+
+	(void)state;
+	open_plane(&plane, 2);
+	add(&plane, later, 0);
+	dp_batch_run(plane.batch);
+	assert_false(dp_batch_next(plane.batch, &result));
+	dp_batch_destroy(plane.batch);
+	dp_read_verdicts(plane.dp, counts);
+	assert_int_equal(counts[LB_DROP_FRAGMENT_UNMATCHED], 1);
+
+	assert_int_equal(dp_batch_create(plane.dp, &plane.batch), 0);
+	(void)run_one(&plane, ack, 2 * SECOND_NS);
+	assert_false(dp_batch_next(plane.batch, &result));
+	close_plane(&plane);
+}
+
 static void
 test_a_frame_of_several_buffers_is_cut_to_its_packet(void **state)
 {
@@ -613,6 +655,8 @@ main(void)
 			test_a_running_flow_stays_though_a_service_comes_before_its_own),
 		cmocka_unit_test(test_a_cut_packet_counts_where_a_service_is_meant),
 		cmocka_unit_test(test_a_batch_refuses_what_it_cannot_hold),
+		cmocka_unit_test(test_the_end_is_no_run_of_what_was_added),
+		cmocka_unit_test(test_what_waits_goes_with_its_batch),
 		cmocka_unit_test(test_a_frame_of_several_buffers_is_cut_to_its_packet),
 		cmocka_unit_test(test_workers_decide_as_one_does),
 	};
