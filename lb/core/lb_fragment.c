@@ -673,6 +673,21 @@ take_oldest(struct lb_fragment_table *table)
 	return release(table, dequeue(table, d));
 }
 
+bool
+lb_fragment_shed(struct lb_fragment_table *table, uint32_t bytes, void **packet,
+	enum lb_verdict *why)
+{
+	uint16_t oldest;
+
+	if (likely(has_room(table, bytes)) || bytes > table->waiting_bytes_max)
+		return false;
+	oldest = table->slots[NONE].newer;
+	if (table->returned == NONE && oldest != NONE)
+		(void)give_up(table, &table->datagrams[table->slots[oldest].datagram],
+			LB_DROP_FRAGMENT_EXCESS);
+	return take_returned(table, packet, why);
+}
+
 /* Look through one set, and then through the next. */
 static void
 sweep(struct lb_fragment_table *table, uint64_t now_ns)

@@ -31,12 +31,13 @@
  * longest without new bytes, of those for which nothing waits; if all have packets waiting, a
  * later fragment of another datagram is refused, LB_DROP_FRAGMENT_EXCESS, and a first one takes
  * the longest's place, whose packets are handed back. So a flood of later fragments fills the
- * waiting room, and one of first fragments the table, and neither takes more than that.
+ * waiting room, and one of first fragments the table, and neither takes more than that. By
+ * lb_fragment_shed() what waits the longest leaves a full waiting room to what comes.
  *
  * A datagram takes three cache lines and 4 bytes, a waiting packet 32 bytes and its own.
  *
  * Packets are the caller's, and only passed through; none is lost: each that waits comes back
- * by lb_fragment_take(), lb_fragment_expire() or lb_fragment_abandon(). Times are nanoseconds
+ * by lb_fragment_take(), _expire(), _shed() or _abandon(). Times are nanoseconds
  * of any clock that never goes back; they may wrap.
  *
  * Not thread-safe: one worker's own.
@@ -200,6 +201,15 @@ bool lb_fragment_take(struct lb_fragment_table *table, const struct lb_fragment_
  *                     LB_DROP_FRAGMENT_OVERLAP or _EXCESS: its datagram was given up.
  */
 bool lb_fragment_expire(struct lb_fragment_table *table, uint64_t now_ns, void **packet,
+	enum lb_verdict *why) lb_must_check;
+
+/**
+ * Hand back one packet if no other of so many bytes could wait: of the datagram that waits the
+ * longest, which is given up. Call it before lb_fragment_later() until it returns false; then a
+ * fragment finds room whatever came before it, and a flood of those that wait in vain holds up
+ * none that waits for but a moment. Parameters as lb_fragment_expire()'s.
+ */
+bool lb_fragment_shed(struct lb_fragment_table *table, uint32_t bytes, void **packet,
 	enum lb_verdict *why) lb_must_check;
 
 /** Hand back any packet, until there is none: at the end. Parameters as lb_fragment_expire()'s.

@@ -58,8 +58,9 @@ dp_batch_create(struct dp *dp, struct dp_batch **out)
 		return -ENOMEM;
 	batch->dp = dp;
 
-	/* Beside a batch, what waits in either kind: its bytes are bounded. */
-	ret = create_pool(batch, "small", DP_BURST_MAX + dp->n_waiting, SMALL_BYTES,
+	/* Beside a batch, what waits in either kind: its bytes are bounded. A pool is larger
+	 * than its cache by half of that. */
+	ret = create_pool(batch, "small", 2 * DP_BURST_MAX + dp->n_waiting, SMALL_BYTES,
 		&batch->small);
 	if (ret != 0)
 		goto free_batch;

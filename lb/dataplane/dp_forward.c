@@ -610,6 +610,7 @@ take_later(const struct stages *s, uint16_t i)
 	struct lb_fragment_key key;
 
 	dp_fragments_expire(s->worker, burst->now_ns[i], &burst->settled);
+	dp_fragments_shed(s->worker, held.bytes, &burst->settled);
 	lb_fragment_describe(&s->packets[i], &key, &range);
 	if (lb_fragment_later(s->worker->fragments.table, &key, &range, &held, burst->now_ns[i],
 		    &first)) {

@@ -73,6 +73,16 @@ dp_fragments_expire(struct dp_worker *worker, uint64_t now_ns, struct dp_chain *
 }
 
 void
+dp_fragments_shed(struct dp_worker *worker, uint32_t n_bytes, struct dp_chain *settled)
+{
+	enum lb_verdict why;
+	void *m;
+
+	while (lb_fragment_shed(worker->fragments.table, n_bytes, &m, &why))
+		give_up(worker, m, why, settled);
+}
+
+void
 dp_fragments_abandon(struct dp_worker *worker, struct dp_chain *settled)
 {
 	enum lb_verdict why;

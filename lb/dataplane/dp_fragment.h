@@ -55,6 +55,9 @@ uint32_t dp_fragment_occupied(const struct rte_mbuf *m);
  */
 void dp_fragments_expire(struct dp_worker *worker, uint64_t now_ns, struct dp_chain *settled);
 
+/** Give up what waits the longest where there is no room for n_bytes more, likewise. */
+void dp_fragments_shed(struct dp_worker *worker, uint32_t n_bytes, struct dp_chain *settled);
+
 /** Give up all that waits, likewise. */
 void dp_fragments_abandon(struct dp_worker *worker, struct dp_chain *settled);
 

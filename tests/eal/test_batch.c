@@ -542,6 +542,41 @@ test_a_batch_refuses_what_it_cannot_hold(void **state)
 static const struct pb_layer later[] = {ETHER(), IPV4(.fragment = 9, .proto = 17), PAYLOAD(64),
 	END};
 
+/* Of fragments that wait in vain the oldest make room for those that wait a moment. */
+static void
+test_a_flood_of_fragments_keeps_nobody_waiting(void **state)
+{
+	static const struct pb_layer first[] = {ETHER(), IPV4(.fragment = 0x2000), UDP(),
+		PAYLOAD(64), END};
+	const unsigned int n_waiting = 16;
+	uint64_t counts[LB_N_VERDICTS];
+	struct dp_result result;
+	struct plane plane;
+
+	(void)state;
+	open_plane_of(&plane, (struct dp_conf){.n_workers = 1, .n_waiting = n_waiting});
+	for (unsigned int i = 0; i < 3 * n_waiting; i++) {
+		char src[32];
+		const struct pb_layer lost[] = {ETHER(),
+			IPV4(.src = src, .fragment = 9, .proto = 17), PAYLOAD(64), END};
+
+		(void)snprintf(src, sizeof(src), "203.0.113.%u", 100 + i);
+		add(&plane, lost, 0);
+	}
+	add(&plane, later, 0);
+	add(&plane, first, 0);
+	dp_batch_run(plane.batch);
+	while (dp_batch_next(plane.batch, &result)) {
+	}
+	dp_batch_end(plane.batch);
+	dp_read_verdicts(plane.dp, counts);
+	/* No service has the port; but the kernel gets both. */
+	assert_int_equal(counts[LB_TO_KERNEL], 2);
+	assert_int_equal(counts[LB_DROP_FRAGMENT_EXCESS], 2 * n_waiting + 1);
+	assert_int_equal(counts[LB_DROP_FRAGMENT_UNMATCHED], n_waiting - 1);
+	close_plane(&plane);
+}
+
 static void
 test_the_end_is_no_run_of_what_was_added(void **state)
 {
@@ -655,6 +690,7 @@ main(void)
 			test_a_running_flow_stays_though_a_service_comes_before_its_own),
 		cmocka_unit_test(test_a_cut_packet_counts_where_a_service_is_meant),
 		cmocka_unit_test(test_a_batch_refuses_what_it_cannot_hold),
+		cmocka_unit_test(test_a_flood_of_fragments_keeps_nobody_waiting),
 		cmocka_unit_test(test_the_end_is_no_run_of_what_was_added),
 		cmocka_unit_test(test_what_waits_goes_with_its_batch),
 		cmocka_unit_test(test_a_frame_of_several_buffers_is_cut_to_its_packet),

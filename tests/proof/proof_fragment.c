@@ -119,6 +119,9 @@ take(const struct lb_fragment_key *key)
 	(void)lb_fragment_expire(&table, any_u64(0, UINT64_MAX), &packet, &why);
 	keeps_to_rule(&table, N_SETS);
 	make_any_table(N_SETS);
+	(void)lb_fragment_shed(&table, (uint32_t)any_u64(0, UINT32_MAX), &packet, &why);
+	keeps_to_rule(&table, N_SETS);
+	make_any_table(N_SETS);
 	(void)lb_fragment_abandon(&table, &packet, &why);
 	keeps_to_rule(&table, N_SETS);
 }

@@ -68,7 +68,7 @@ static uint8_t packets[N_PACKETS + 1];
 /* How often each thing happened over all rounds: a test of what never comes is none. */
 static struct {
 	uint64_t forwarded, waited, overlapped, exceeded, inside, repeated, unmatched,
-		completed, evicted_waiting, taken;
+		completed, evicted_waiting, taken, shed;
 } seen;
 
 static struct lb_fragment_key
@@ -500,6 +500,24 @@ step_expire(struct model *m)
 	}
 }
 
+/* The oldest that waits gives way with all of its datagram, until so much finds room. */
+static void
+step_shed(struct model *m, uint32_t bytes)
+{
+	enum lb_verdict why = LB_FORWARD;
+	void *packet = NULL;
+
+	while (lb_fragment_shed(m->table, bytes, &packet, &why)) {
+		EXPECT(!has_room(m, bytes), "there was room for %u bytes", bytes);
+		assert_true(m->n_waiting > 0);
+		if (m->waiting[0].key != NO_DATAGRAM && count_waiting(m, NO_DATAGRAM) == 0)
+			(void)give_up(m, m->waiting[0].key, LB_DROP_FRAGMENT_EXCESS);
+		expect_returned(m, packet, why);
+		seen.shed++;
+	}
+	EXPECT(has_room(m, bytes), "there is no room for %u bytes", bytes);
+}
+
 static void
 expect_stats(const struct model *m)
 {
@@ -535,6 +553,8 @@ run_round(struct model *m, uint32_t round)
 			step_first(m, k);
 			step_take(m, k);
 		} else {
+			if (round % 2 == 0)
+				step_shed(m, 150);
 			step_later(m, k, round * N_STEPS + i + 1);
 			step_take(m, k);
 		}
@@ -589,6 +609,7 @@ test_all_that_can_happen_did(void **state)
 	assert_true(seen.unmatched > 100);
 	assert_true(seen.completed > 100);
 	assert_true(seen.evicted_waiting > 10);
+	assert_true(seen.shed > 100);
 }
 
 int

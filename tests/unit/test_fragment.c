@@ -713,6 +713,52 @@ test_a_full_waiting_room_refuses_and_keeps(void **state)
 	free(table);
 }
 
+/* Packets handed back to make room for so many bytes. */
+static unsigned int
+count_shed(struct lb_fragment_table *table, uint32_t bytes)
+{
+	unsigned int n = 0;
+	enum lb_verdict why = LB_FORWARD;
+	void *packet = NULL;
+
+	while (lb_fragment_shed(table, bytes, &packet, &why)) {
+		assert_int_equal(why, LB_DROP_FRAGMENT_EXCESS);
+		n++;
+	}
+	return n;
+}
+
+static void
+test_what_waits_the_longest_makes_room(void **state)
+{
+	const struct lb_fragment_conf conf = {8, 3, 1000, TIMEOUT, 1};
+	struct lb_fragment_table *table = new_table(&conf);
+	struct lb_fragment_key keys[4];
+	void *packet;
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		keys[i] = key_of(i, false);
+	assert_int_equal(later(table, &keys[0], 8, 8, true, 0), WAITS);
+	assert_int_equal(count_shed(table, 8), 0);
+	assert_int_equal(later(table, &keys[1], 8, 8, true, 0), WAITS);
+	assert_int_equal(later(table, &keys[1], 16, 8, true, 0), WAITS);
+	assert_int_equal(count_shed(table, 1001),
+		0); /* what never finds any drives nobody out */
+	assert_int_equal(count_shed(table, 8), 1);
+	assert_int_equal(count_shed(table, 8), 0);
+	assert_int_equal(later(table, &keys[2], 8, 8, true, 0), WAITS);
+	/* It goes with all of its datagram, which could be put together no more. */
+	assert_int_equal(count_shed(table, 8), 1);
+	assert_int_equal(count_returned(table, 0, LB_DROP_FRAGMENT_EXCESS), 1);
+	assert_int_equal(first(table, &keys[0], 8, 0), LB_DROP_FRAGMENT_EXCESS);
+	assert_int_equal(first(table, &keys[1], 8, 0), LB_DROP_FRAGMENT_EXCESS);
+	assert_int_equal(first(table, &keys[2], 8, 0), LB_FORWARD);
+	assert_true(lb_fragment_take(table, &keys[2], &packet));
+	assert_int_equal(count_shed(table, 1000), 0);
+	free(table);
+}
+
 static void
 test_bytes_that_wait_are_bounded(void **state)
 {
@@ -935,6 +981,7 @@ main(void)
 		cmocka_unit_test(test_an_endless_series_is_given_up),
 		cmocka_unit_test(test_one_datagram_does_not_have_all_the_room),
 		cmocka_unit_test(test_a_full_waiting_room_refuses_and_keeps),
+		cmocka_unit_test(test_what_waits_the_longest_makes_room),
 		cmocka_unit_test(test_bytes_that_wait_are_bounded),
 		cmocka_unit_test(test_in_a_full_set_the_longest_idle_gives_way),
 		cmocka_unit_test(test_where_all_wait_a_first_takes_the_oldests_place),
