@@ -48,23 +48,45 @@ overlay_picker(struct compare_table *table, size_t n_bytes, const bool *is_dead)
 	return 0;
 }
 
-static int
-build_picker(struct compare_table *table, const struct lb_picker_conf *conf,
-	const struct compare_set *set)
+/** A set as the picker takes it; to be freed. NULL: no memory. */
+static struct lb_picker_backend *
+list_backends(const struct compare_set *set)
 {
-	struct lb_picker_backend *backends = malloc(set->n * sizeof(*backends));
-	int ret;
+	struct lb_picker_backend *backends = malloc((set->n + 1) * sizeof(*backends));
 
-	if (backends == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = 0; backends != NULL && i < set->n; i++) {
 		backends[i] = (struct lb_picker_backend){
 			.name = set->backends[i].name,
 			.name_bytes = set->backends[i].name_bytes,
 			.weight = set->backends[i].weight,
 		};
 	}
+	return backends;
+}
+
+static int
+build_picker(struct compare_table *table, const struct lb_picker_conf *conf,
+	const struct compare_set *set)
+{
+	struct lb_picker_backend *backends = list_backends(set);
+	int ret;
+
+	if (backends == NULL)
+		return -ENOMEM;
 	ret = lb_picker_build(table->picker_memory, conf, backends, set->n, &table->picker);
+	free(backends);
+	return ret;
+}
+
+int
+compare_order(const struct compare_set *set, uint64_t hash_seed, uint32_t *places, size_t *n)
+{
+	struct lb_picker_backend *backends = list_backends(set);
+	int ret;
+
+	if (backends == NULL)
+		return -ENOMEM;
+	ret = lb_picker_order(backends, set->n, hash_seed, places, n);
 	free(backends);
 	return ret;
 }
@@ -99,49 +121,27 @@ compare_fill_picker(struct compare_table *table, enum lb_algorithm algorithm,
 	return ret;
 }
 
-/** A backend on its way into a ring. */
-struct candidate {
-	uint64_t h_0;
-	struct lb_ring_backend backend;
-};
-
-static int
-compare_candidates(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-
-	return (x->h_0 > y->h_0) - (x->h_0 < y->h_0);
-}
-
-/** Those with a weight, by h_0: two with one h_0 are none that anybody will see. */
-static int
-order_backends(const struct compare_table *table, const struct compare_set *set,
+int
+compare_order_ring(const struct compare_set *set, uint64_t hash_seed,
 	struct lb_ring_backend *backends, size_t *n)
 {
-	struct candidate *candidates = malloc(set->n * sizeof(*candidates));
-	const uint64_t seed = table->spec.hash_seed;
-	size_t n_left = 0;
+	uint32_t *places = malloc((set->n + 1) * sizeof(*places));
+	int ret;
 
-	if (candidates == NULL)
+	if (places == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < set->n; i++) {
-		const struct compare_backend *b = &set->backends[i];
+	ret = compare_order(set, hash_seed, places, n);
+	for (size_t i = 0; ret == 0 && i < *n; i++) {
+		const struct compare_backend *b = &set->backends[places[i]];
 
-		if (b->weight == 0)
-			continue;
-		candidates[n_left].h_0 = lb_hash_name(b->name, b->name_bytes, seed, 0);
-		candidates[n_left++].backend = (struct lb_ring_backend){
-			.h_1 = lb_hash_name(b->name, b->name_bytes, seed, 1),
+		backends[i] = (struct lb_ring_backend){
+			.h_1 = lb_hash_name(b->name, b->name_bytes, hash_seed, 1),
 			.weight = b->weight,
-			.index = (uint32_t)i,
+			.index = places[i],
 		};
 	}
-	qsort(candidates, n_left, sizeof(*candidates), compare_candidates);
-	for (size_t i = 0; i < n_left; i++)
-		backends[i] = candidates[i].backend;
-	free(candidates);
-	*n = n_left;
-	return 0;
+	free(places);
+	return ret;
 }
 
 static int
@@ -195,7 +195,7 @@ compare_fill_bounded(struct compare_table *table, const struct compare_set *set)
 
 	if (backends == NULL)
 		return -ENOMEM;
-	ret = order_backends(table, set, backends, &n);
+	ret = compare_order_ring(set, table->spec.hash_seed, backends, &n);
 	if (ret == 0 && n == 0)
 		ret = -ENOENT;
 	if (ret == 0)

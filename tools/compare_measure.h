@@ -43,8 +43,10 @@ struct compare_moves {
 };
 
 struct compare_cost {
-	double build_ms;  /**< the least of several builds, where they are short */
-	double lookup_ns; /**< from a key's hash to its owner: mean over the sample */
+	double build_ms; /**< the least of several builds, where they are short */
+	double plain_ms; /**< likewise of Maglev's plain build beside them; 0: there is none */
+	size_t build_bytes; /**< the most there were at once, the table's own with them */
+	double lookup_ns;   /**< from a key's hash to its owner: mean over the sample */
 	size_t bytes;
 };
 

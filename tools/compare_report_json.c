@@ -86,6 +86,8 @@ describe_result(const struct compare_results *results, const struct compare_resu
 	failed |= add(object, "balance", describe_balance(result));
 	failed |= add_changes(object, result);
 	failed |= add_figure(object, "build_ms", &result->build_ms);
+	failed |= add_figure(object, "build_over_plain", &result->build_over_plain);
+	failed |= add_figure(object, "build_bytes", &result->build_bytes);
 	failed |= add_figure(object, "lookup_ns", &result->lookup_ns);
 	failed |= add_figure(object, "bytes", &result->bytes);
 	if (failed == 0)

@@ -59,16 +59,20 @@ static void
 print_balance_row(const struct compare_results *results, const struct compare_result *result)
 {
 	char name[CELL_BYTES], slots[CELL_BYTES], bytes[CELL_BYTES];
+	char ratio[CELL_BYTES], building[CELL_BYTES];
 
 	(void)snprintf(slots, sizeof(slots), "%" PRIu32, result->n_slots);
 	if (result->max_over_mean.n == 0) {
 		(void)printf("%-12s %8s %8s\n", format_name(results, result, name), "-", "-");
 		return;
 	}
-	(void)printf("%-12s %8s %8.4f %8.4f %8.4f %10.3f %9.1f %9s\n",
+	(void)snprintf(ratio, sizeof(ratio), "%.2f", compare_mean(&result->build_over_plain));
+	(void)printf("%-12s %8s %8.4f %8.4f %8.4f %9.3f %7s %9s %9.1f %9s\n",
 		format_name(results, result, name), result->n_slots > 0 ? slots : "-",
 		compare_mean(&result->max_over_mean), compare_mean(&result->min_over_mean),
 		compare_mean(&result->stddev_over_mean), compare_mean(&result->build_ms),
+		result->build_over_plain.n > 0 ? ratio : "-",
+		format_bytes(compare_mean(&result->build_bytes), building),
 		compare_mean(&result->lookup_ns),
 		format_bytes(compare_mean(&result->bytes), bytes));
 }
@@ -115,8 +119,9 @@ print_tables(const struct compare_results *results, size_t n_backends, uint32_t 
 {
 	const struct compare_result *first = NULL;
 
-	(void)printf("%-12s %8s %8s %8s %8s %10s %9s %9s\n", "", "slots", "max/mean",
-		"min/mean", "sd/mean", "build ms", "lookup ns", "memory");
+	(void)printf("%-12s %8s %8s %8s %8s %9s %7s %9s %9s %9s\n", "", "slots", "max/mean",
+		"min/mean", "sd/mean", "build ms", "x plain", "building", "lookup ns",
+		"memory");
 	for (uint32_t a = 0; a < COMPARE_N_ALGORITHMS; a++) {
 		const struct compare_result *result =
 			compare_find(results, a, n_backends, n_slots);
@@ -165,6 +170,10 @@ static const char legend[] =
 	" keys, which have a spread of\n"
 	"           their own: modulo shows nothing else.\n"
 	"build ms   CPU time to make the table\n"
+	"x plain    the same, divided by that of Maglev's table of as many slots, built as its "
+	"paper\n"
+	"           tells it, in turns with it\n"
+	"building   the most memory that a build has at once, the table with it\n"
 	"lookup ns  CPU time from a flow's hash to its backend\n"
 	"memory     what lookups read\n"
 	"moved      percent of all slots, or of a quarter of the keys, that change their "

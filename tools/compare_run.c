@@ -158,6 +158,9 @@ compare_measure_table(const struct compare_spec *spec, const struct compare_set 
 	compare_add_value(&result->min_over_mean, balance.min_over_mean);
 	compare_add_value(&result->stddev_over_mean, balance.stddev_over_mean);
 	compare_add_value(&result->build_ms, cost.build_ms);
+	if (cost.plain_ms > 0)
+		compare_add_value(&result->build_over_plain, cost.build_ms / cost.plain_ms);
+	compare_add_value(&result->build_bytes, (double)cost.build_bytes);
 	compare_add_value(&result->lookup_ns, cost.lookup_ns);
 	compare_add_value(&result->bytes, (double)cost.bytes);
 	*out = table;

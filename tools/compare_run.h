@@ -37,6 +37,8 @@ struct compare_result {
 	struct compare_figure min_over_mean;
 	struct compare_figure stddev_over_mean;
 	struct compare_figure build_ms;
+	struct compare_figure build_over_plain; /**< Maglev's plain build of as many slots */
+	struct compare_figure build_bytes;
 	struct compare_figure lookup_ns;
 	struct compare_figure bytes;
 	struct compare_change_result changes[COMPARE_N_CHANGES];

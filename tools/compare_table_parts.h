@@ -15,6 +15,7 @@
 #include "lb_buckets.h"
 #include "lb_ketama.h"
 #include "lb_picker.h"
+#include "lb_ring.h"
 #include "lb_slots16k.h"
 
 /** Anchor's buckets are half as many again as work, so that backends can join. */
@@ -37,6 +38,22 @@ struct compare_table {
 	struct lb_ketama_point *points;
 	size_t n_points;
 };
+
+/**
+ * The places of a set's backends in canonical order, those of weight 0 left out.
+ *
+ * @param[out] places  Room for set->n.
+ */
+int compare_order(const struct compare_set *set, uint64_t hash_seed, uint32_t *places,
+	size_t *n) lb_must_check;
+
+/**
+ * Those that are ordered so as a ring takes them; index is the place in the set.
+ *
+ * @param[out] backends  Room for set->n.
+ */
+int compare_order_ring(const struct compare_set *set, uint64_t hash_seed,
+	struct lb_ring_backend *backends, size_t *n) lb_must_check;
 
 int compare_fill_picker(struct compare_table *table, enum lb_algorithm algorithm,
 	const struct compare_set *set) lb_must_check;

@@ -13,25 +13,30 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "lb_maglev.h"
 
 #define LB_MAGLEV_PLAIN_FREE 0xffffu
 
-/** Where a backend stands: zeros to begin with. */
+/** Where a backend stands. */
 struct lb_maglev_plain_walker {
-	uint32_t next; /* position in its permutation to try next */
+	uint32_t next; /**< position in its permutation to try next */
 	uint32_t accumulator;
 };
 
+/**
+ * As lb_maglev_fill(), but in the caller's memory, and an index is below 65535.
+ *
+ * @param walkers  n of them, zeros: other accumulators would be another definition.
+ */
 static inline void
-lb_maglev_plain_rounds(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
-	uint16_t *slots, struct lb_maglev_plain_walker *walkers)
+lb_maglev_plain_fill(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
+	struct lb_maglev_plain_walker *walkers, uint16_t *slots)
 {
-	uint32_t weight_max = 0;
-	uint32_t n_free = n_slots;
+	uint32_t weight_max = 0, n_free = n_slots;
 
+	for (uint32_t s = 0; s < n_slots; s++)
+		slots[s] = LB_MAGLEV_PLAIN_FREE;
 	for (size_t b = 0; b < n; b++)
 		weight_max = backends[b].weight > weight_max ? backends[b].weight : weight_max;
 
@@ -49,21 +54,6 @@ lb_maglev_plain_rounds(const struct lb_maglev_backend *backends, size_t n, uint3
 		slots[slot] = (uint16_t)backends[b].index;
 		n_free--;
 	}
-}
-
-/** As lb_maglev_fill(), but an index is below 65535, and memory running out is fatal. */
-static inline void
-lb_maglev_plain_fill(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
-	uint16_t *slots)
-{
-	struct lb_maglev_plain_walker *walkers = calloc(n, sizeof(*walkers));
-
-	if (walkers == NULL)
-		abort();
-	for (uint32_t i = 0; i < n_slots; i++)
-		slots[i] = LB_MAGLEV_PLAIN_FREE;
-	lb_maglev_plain_rounds(backends, n, n_slots, slots, walkers);
-	free(walkers);
 }
 
 #endif

@@ -69,10 +69,11 @@ run(const struct bench_case *c, int n_runs)
 	struct lb_maglev_backend *backends = malloc(c->n * sizeof(*backends));
 	uint16_t *fast = malloc(c->n_slots * sizeof(*fast));
 	uint16_t *plain = malloc(c->n_slots * sizeof(*plain));
+	struct lb_maglev_plain_walker *walkers = malloc(c->n * sizeof(*walkers));
 	double fast_ms = 1e9, plain_ms = 1e9;
 	bool is_same = true;
 
-	if (backends == NULL || fast == NULL || plain == NULL)
+	if (backends == NULL || fast == NULL || plain == NULL || walkers == NULL)
 		abort();
 	make_backends(c, backends);
 
@@ -81,7 +82,8 @@ run(const struct bench_case *c, int n_runs)
 		const int ret = lb_maglev_fill(backends, c->n, c->n_slots, fast);
 		const double middle = now_ms();
 
-		lb_maglev_plain_fill(backends, c->n, c->n_slots, plain);
+		memset(walkers, 0, c->n * sizeof(*walkers));
+		lb_maglev_plain_fill(backends, c->n, c->n_slots, walkers, plain);
 
 		const double end = now_ms();
 
@@ -95,6 +97,7 @@ run(const struct bench_case *c, int n_runs)
 	       " slots: fast %8.3f ms, plain %8.3f ms, ratio %.2f%s\n",
 		c->name, c->n, c->n_slots, fast_ms, plain_ms, fast_ms / plain_ms,
 		is_same ? "" : ", BUT THEY DIFFER");
+	free(walkers);
 	free(plain);
 	free(fast);
 	free(backends);

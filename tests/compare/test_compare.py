@@ -71,7 +71,8 @@ class Measures(CompareCase):
         for result in report["results"]:
             self.assertEqual(list(result), [
                 "algorithm", "backends", "slots", "weights", "balance", "changes", "build_ms",
-                "build_ms_max", "lookup_ns", "lookup_ns_max", "bytes", "bytes_max"])
+                "build_ms_max", "build_over_plain", "build_over_plain_max", "build_bytes",
+                "build_bytes_max", "lookup_ns", "lookup_ns_max", "bytes", "bytes_max"])
             self.assertEqual((result["backends"], result["weights"]), (20, "equal"))
             self.assertEqual(list(result["balance"]), [
                 "max_over_mean", "max_over_mean_max", "min_over_mean", "min_over_mean_max",
@@ -168,6 +169,26 @@ class Measures(CompareCase):
         self.assertEqual(found["ketama"]["bytes"], 8 * 160 * 100)
         self.assertEqual(found["anchor"]["bytes"], 20 * 151)
         self.assertAlmostEqual(found["maglev"]["bytes"], 2 * 65537, delta=192)
+
+    def test_a_build_takes_no_more_memory_than_a_few_slots_need(self):
+        for size, backends in ((65537, 1000), (655373, 1000), (655373, 100)):
+            found = self.results("--seeds", 1, "--size", size, "--backends", backends, "--keys",
+                                 1000, "--changes", "drain", "--algorithms", "maglev,stable")
+            for name, result in found.items():
+                self.assertGreater(result["build_bytes"], result["bytes"], name)
+                self.assertLessEqual(result["build_bytes"], 24 * size, (name, size))
+
+    def test_a_build_is_held_against_the_plain_one_of_as_many_slots(self):
+        found = self.results(*QUICK, "--backends", "20")
+        for name, result in found.items():
+            self.assertEqual(result["build_over_plain"] is not None, name in WITH_SIZE, name)
+        self.assertEqual(self.results("--seeds", 1, "--size", 4096, "--algorithms", "ring")
+                         ["ring"]["build_over_plain"], None)
+        # 65535 beside very many of 1 would be a round for each slot.
+        heavy = self.put("heavy", "65535\n" + "1\n" * 20000)
+        self.assertEqual(self.results("--seeds", 1, "--weights", heavy, "--changes", "drain",
+                                      "--algorithms", "maglev")["maglev"]["build_over_plain"],
+                         None)
 
     def test_one_backend_cannot_leave(self):
         found = self.results(*QUICK, "--backends", "1")
@@ -385,7 +406,7 @@ class Usage(CompareCase):
             (["-t"], ["--teach"]), (["-h"], ["--help"]), (["-V"], ["--version"]),
         ]
         for short, long in rows:
-            one, other = (re.sub(r'"(build_ms|lookup_ns)(_max)?": [0-9.e-]+', "", run(*a)[0])
+            one, other = (re.sub(r'"(build|lookup)_\w+": [0-9.e-]+', "", run(*a)[0])
                           for a in (short, long))
             self.assertEqual(one, other)
 
@@ -401,7 +422,8 @@ class Explains(CompareCase):
         for name in ALGORITHMS:
             self.assertEqual(len(re.findall(rf"(?m)^{name} ", text)), 2, name)
         self.assertRegex(text, r"(?m)^must move +1\.00 +0\.990 +0\.0989 +1\.00 +10\.0 +10\.0")
-        for word in ("max/mean", "min/mean", "sd/mean", "build ms", "lookup ns", "memory",
+        for word in ("max/mean", "min/mean", "sd/mean", "build ms", "x plain",
+                     "building", "lookup ns", "memory",
                      "moved", "needless", "must move"):
             self.assertRegex(text, rf"(?m)^{re.escape(word)}  ", word)
 

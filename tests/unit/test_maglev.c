@@ -128,8 +128,7 @@ test_another_balancers_weights_start_with_a_turn_each(void **state)
 	(void)state;
 	make_addresses(backends, 2, 17);
 	backends[1].weight = 2;
-	memset(slots, 0xff, sizeof(slots));
-	lb_maglev_plain_rounds(backends, 2, 17, slots, walkers);
+	lb_maglev_plain_fill(backends, 2, 17, walkers, slots);
 	assert_memory_equal(slots, want_theirs, sizeof(slots));
 	EXPECT(lb_maglev_fill(backends, 2, 17, slots) == 0, "two backends");
 	assert_memory_equal(slots, want_ours, sizeof(slots));
@@ -159,12 +158,14 @@ expect_twins_agree(size_t n, uint32_t n_slots, uint32_t kind, uint64_t *seed)
 	struct lb_maglev_backend *backends = malloc(n * sizeof(*backends));
 	uint16_t *slots = malloc(n_slots * sizeof(*slots));
 	uint16_t *plain = malloc(n_slots * sizeof(*plain));
+	struct lb_maglev_plain_walker *walkers = calloc(n, sizeof(*walkers));
 
 	make_backends(backends, n, n_slots, kind, seed);
 	EXPECT(lb_maglev_fill(backends, n, n_slots, slots) == 0, "fill");
-	lb_maglev_plain_fill(backends, n, n_slots, plain);
+	lb_maglev_plain_fill(backends, n, n_slots, walkers, plain);
 	EXPECT(memcmp(slots, plain, n_slots * sizeof(*slots)) == 0,
 		"%zu backends, %u slots, weights of kind %u", n, n_slots, kind);
+	free(walkers);
 	free(plain);
 	free(slots);
 	free(backends);
