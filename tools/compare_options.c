@@ -13,6 +13,7 @@
 const char compare_help[] =
 	"Usage: shunt-compare [OPTION]...\n"
 	"       shunt-compare --config FILE --service NAME --against OTHER.yaml\n"
+	"       shunt-compare --config FILE --service NAME --replicas K [--key TEXT]...\n"
 	"Put algorithms of consistent hashing side by side: how even they are, what a change "
 	"of\n"
 	"backends moves, and what they cost.\n"
@@ -33,6 +34,10 @@ const char compare_help[] =
 	"  -f, --config FILE         what another configuration would move of a service,\n"
 	"  -S, --service NAME        under each algorithm\n"
 	"  -g, --against OTHER.yaml\n"
+	"  -r, --replicas K          where K copies of a key go on ring and rendezvous, in "
+	"zones\n"
+	"                            of their own as far as there are as many\n"
+	"  -x, --key TEXT            show that of this key; 16 of them at most\n"
 	"\n"
 	"  -p, --plot DIR            write SVG there, too\n"
 	"  -t, --teach               the classic small cases, instead\n"
@@ -53,6 +58,8 @@ static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'f'},
 	{"service", required_argument, NULL, 'S'},
 	{"against", required_argument, NULL, 'g'},
+	{"replicas", required_argument, NULL, 'r'},
+	{"key", required_argument, NULL, 'x'},
 	{"plot", required_argument, NULL, 'p'},
 	{"teach", no_argument, NULL, 't'},
 	{"json", no_argument, NULL, 'j'},
@@ -108,6 +115,22 @@ take_weights(const char *text, struct compare_weights *out)
 	return 0;
 }
 
+static int
+take_example(const char *text, struct compare_options *out)
+{
+	if (out->n_examples == COMPARE_EXAMPLES_MAX) {
+		(void)fprintf(stderr, "shunt-compare: --key may be there %u times at most\n",
+			COMPARE_EXAMPLES_MAX);
+		return -EINVAL;
+	}
+	if (!compare_is_utf8(text, strlen(text))) {
+		(void)fprintf(stderr, "shunt-compare: --key wants a text in UTF-8\n");
+		return -EINVAL;
+	}
+	out->examples[out->n_examples++] = text;
+	return 0;
+}
+
 /* Options that say what is compared. */
 static int
 take_subject(int option, const char *value, struct reading *reading)
@@ -137,6 +160,7 @@ take_subject(int option, const char *value, struct reading *reading)
 		return options_take_number("seeds", value, (struct options_range){1, SEEDS_MAX},
 			&out->n_seeds);
 	case 'K':
+		out->has_keys = true;
 		return options_take_number("keys", value, (struct options_range){1, KEYS_MAX},
 			&out->n_keys);
 	default: /* getopt_long() has said what is wrong */
@@ -159,6 +183,11 @@ take_option(int option, const char *value, struct reading *reading)
 	case 'g':
 		out->against = value;
 		return 0;
+	case 'r':
+		return options_take_number("replicas", value,
+			(struct options_range){1, COMPARE_REPLICAS_MAX}, &out->n_replicas);
+	case 'x':
+		return take_example(value, out);
 	case 'p':
 		out->plot = value;
 		return 0;
@@ -179,6 +208,26 @@ take_option(int option, const char *value, struct reading *reading)
 	}
 }
 
+/** What does not go with the copies of keys; NULL where nothing is. */
+static const char *
+find_replicas_clash(const struct compare_options *options)
+{
+	if (options->n_replicas == 0)
+		return options->n_examples > 0 ? "--key is for --replicas" : NULL;
+	if (options->config == NULL || options->service == NULL)
+		return "--replicas wants --config and --service";
+	if (options->against != NULL || options->has_sizes || options->plot != NULL)
+		return "--replicas is about one configuration and has neither slots nor "
+		       "pictures; leave --against, --size and --plot out";
+	for (size_t i = 0; !options->is_all && i < options->algorithms.n; i++) {
+		if (options->algorithms.items[i] != COMPARE_RING &&
+			options->algorithms.items[i] != COMPARE_RENDEZVOUS)
+			return "--replicas knows ring and rendezvous alone: the others do not "
+			       "rank backends";
+	}
+	return NULL;
+}
+
 /** What is right by itself and not together; NULL where nothing is. */
 static const char *
 find_clash(const struct reading *reading)
@@ -187,13 +236,15 @@ find_clash(const struct reading *reading)
 	const bool has_config =
 		options->config != NULL || options->service != NULL || options->against != NULL;
 
-	if (options->wants_teach && (options->is_json || options->plot != NULL || has_config))
-		return "--teach is a text, with cases of its own; leave --json, --plot and "
-		       "--config out";
-	if (has_config && (options->config == NULL || options->service == NULL ||
-				  options->against == NULL))
+	if (options->wants_teach && (options->is_json || options->plot != NULL || has_config ||
+					    options->n_replicas > 0))
+		return "--teach is a text, with cases of its own; leave --json, --plot, "
+		       "--config and --replicas out";
+	if (has_config && options->n_replicas == 0 &&
+		(options->config == NULL || options->service == NULL ||
+			options->against == NULL))
 		return "--config, --service and --against belong together: name two "
-		       "configurations and the service that both have";
+		       "configurations and the service that both have, or one and --replicas";
 	if (has_config && (options->has_backends || reading->has_weights ||
 				  reading->has_changes || reading->has_seeds))
 		return "with --config the files say backends, weights, change and seed; leave "
@@ -203,7 +254,7 @@ find_clash(const struct reading *reading)
 	if (options->weights.file != NULL && options->has_backends)
 		return "a file of --weights says how many backends there are; leave "
 		       "--backends out";
-	return NULL;
+	return find_replicas_clash(options);
 }
 
 static int
@@ -239,7 +290,7 @@ compare_options_read(int argc, char *argv[], struct compare_options *out)
 	int option;
 
 	set_defaults(&reading.options);
-	while ((option = getopt_long(argc, argv, "a:b:s:w:c:k:K:f:S:g:p:tjhV", long_options,
+	while ((option = getopt_long(argc, argv, "a:b:s:w:c:k:K:f:S:g:r:x:p:tjhV", long_options,
 			NULL)) != -1) {
 		if (take_option(option, optarg, &reading) != 0)
 			return -EINVAL;

@@ -19,6 +19,12 @@
 /** The project's statuses of a program's end. */
 enum compare_status { COMPARE_DONE = 0, COMPARE_FAILED = 1, COMPARE_BAD_USAGE = 2 };
 
+/** Most copies of a key. */
+#define COMPARE_REPLICAS_MAX 64u
+
+/** Most keys whose copies are shown. */
+#define COMPARE_EXAMPLES_MAX 16u
+
 struct compare_options {
 	struct options_list algorithms; /**< enum compare_algorithm, each once */
 	bool is_all; /**< what an algorithm cannot take is left out, not wrong */
@@ -31,9 +37,13 @@ struct compare_options {
 	const char *config; /**< with service and against: two files are compared */
 	const char *service;
 	const char *against;
+	uint32_t n_replicas; /**< copies of a key; 0: they are not what is asked for */
+	const char *examples[COMPARE_EXAMPLES_MAX]; /**< keys whose copies are shown */
+	size_t n_examples;
 	const char *plot; /**< a folder, or NULL */
 	bool has_backends;
 	bool has_sizes;
+	bool has_keys;
 	bool is_json;
 	bool wants_teach;
 	bool wants_help;

@@ -8,19 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfg_yaml.h"
 #include "compare_run_parts.h"
 #include "lb_slots16k.h"
 #include "lb_stable.h"
-
-/** One of the two. */
-struct side {
-	struct cfg_model model;
-	const struct cfg_service *service; /* of the model */
-	struct compare_set set;
-	uint32_t n_slots;
-	uint32_t slack;
-};
 
 static int
 tell_missing(const struct cfg_model *model, const char *file, const char *name)
@@ -48,13 +38,16 @@ copy_backends(const struct cfg_service *service, struct compare_set *set)
 	}
 }
 
-/** The side's model is the caller's to free, also on error. */
-static int
-read_side(const struct compare_options *options, const char *file, struct side *side)
+int
+compare_side_read(const struct compare_options *options, const char *file,
+	struct compare_side *side)
 {
 	const struct cfg_service *service;
-	int ret = cfg_read_file(file, stderr, &side->model);
+	int ret;
 
+	*side = (struct compare_side){.n_slots = 0};
+	cfg_model_init(&side->model);
+	ret = cfg_read_file(file, stderr, &side->model);
 	if (ret != 0)
 		return -EINVAL;
 	service = cfg_find_service(&side->model, options->service, strlen(options->service));
@@ -77,6 +70,13 @@ read_side(const struct compare_options *options, const char *file, struct side *
 		"to compare\n",
 		file, options->service);
 	return -EINVAL;
+}
+
+void
+compare_side_fini(struct compare_side *side)
+{
+	compare_set_fini(&side->set);
+	cfg_model_fini(&side->model);
 }
 
 static int
@@ -110,8 +110,8 @@ match_ids(const struct compare_set *from, struct compare_set *to)
 }
 
 static int
-check_sides(const struct compare_options *options, const struct side *from,
-	const struct side *to)
+check_sides(const struct compare_options *options, const struct compare_side *from,
+	const struct compare_side *to)
 {
 	const char *what = NULL;
 
@@ -139,8 +139,8 @@ own_by_keys(const struct compare_table *table, const struct compare_sample *samp
 }
 
 static int
-measure_sides(const struct compare_sample *sample, const struct side *from,
-	const struct side *to, struct compare_result *result)
+measure_sides(const struct compare_sample *sample, const struct compare_side *from,
+	const struct compare_side *to, struct compare_result *result)
 {
 	struct compare_spec spec = {
 		.algorithm = result->algorithm,
@@ -180,7 +180,7 @@ destroy_before:
 
 static bool
 admit_both(const struct compare_options *options, enum compare_algorithm algorithm,
-	const struct side *from, const struct side *to)
+	const struct compare_side *from, const struct compare_side *to)
 {
 	return compare_admit(options, algorithm, from->n_slots, &from->set) &&
 	       compare_admit(options, algorithm, to->n_slots, &to->set);
@@ -188,7 +188,7 @@ admit_both(const struct compare_options *options, enum compare_algorithm algorit
 
 static int
 measure_algorithms(const struct compare_options *options, const struct compare_sample *sample,
-	const struct side sides[2], struct compare_results *results)
+	const struct compare_side sides[2], struct compare_results *results)
 {
 	for (size_t i = 0; i < options->algorithms.n; i++) {
 		struct compare_result *result = &results->items[results->n];
@@ -225,7 +225,7 @@ name_configured(enum cfg_algorithm algorithm)
 }
 
 static int
-measure_config(const struct compare_options *options, const struct side sides[2],
+measure_config(const struct compare_options *options, const struct compare_side sides[2],
 	struct compare_results *out)
 {
 	const uint32_t n_slots =
@@ -262,14 +262,12 @@ measure_config(const struct compare_options *options, const struct side sides[2]
 int
 compare_run_config(const struct compare_options *options, struct compare_results *out)
 {
-	struct side sides[2] = {0};
+	struct compare_side sides[2] = {0};
 	int ret;
 
-	cfg_model_init(&sides[0].model);
-	cfg_model_init(&sides[1].model);
-	ret = read_side(options, options->config, &sides[0]);
+	ret = compare_side_read(options, options->config, &sides[0]);
 	if (ret == 0)
-		ret = read_side(options, options->against, &sides[1]);
+		ret = compare_side_read(options, options->against, &sides[1]);
 	if (ret == 0)
 		ret = check_sides(options, &sides[0], &sides[1]);
 	if (ret == 0)
@@ -279,9 +277,7 @@ compare_run_config(const struct compare_options *options, struct compare_results
 		compare_warn_shares(options, sides[0].n_slots, &sides[0].set);
 		ret = measure_config(options, sides, out);
 	}
-	for (size_t i = 0; i < 2; i++) {
-		compare_set_fini(&sides[i].set);
-		cfg_model_fini(&sides[i].model);
-	}
+	compare_side_fini(&sides[0]);
+	compare_side_fini(&sides[1]);
 	return compare_tell_failure(ret);
 }

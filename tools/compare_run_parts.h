@@ -4,11 +4,35 @@
 
 /**
  * @file
- * What compare_run.c and compare_run_config.c share.
+ * What compare_run.c, compare_run_config.c and compare_replicas.c share.
  */
 
+#include "cfg_yaml.h"
 #include "compare_measure.h"
 #include "compare_run.h"
+
+/** A service of a configuration, and its backends as a set. */
+struct compare_side {
+	struct cfg_model model;
+	const struct cfg_service *service; /**< of the model */
+	struct compare_set set;            /**< its names are the model's */
+	uint32_t n_slots;
+	uint32_t slack;
+};
+
+/**
+ * Read the service that options name.
+ *
+ * @param[out] out  To be given to compare_side_fini(), also on error.
+ * @retval 0        Success.
+ * @retval -EINVAL  Something is wrong, or nobody takes new flows; stderr was told.
+ * @retval -ENOMEM  No memory.
+ */
+int compare_side_read(const struct compare_options *options, const char *file,
+	struct compare_side *out) lb_must_check;
+
+/** A side of zeros is allowed. */
+void compare_side_fini(struct compare_side *side);
 
 /** Build a table, and add what it costs and how even it is to a result. Returns as
  * compare_table_create(). */

@@ -68,6 +68,9 @@ uint64_t compare_random(uint64_t seed, uint64_t stream, uint64_t i);
 int compare_set_make(size_t n, const struct compare_weights *weights, uint64_t seed,
 	struct compare_set *out) lb_must_check;
 
+/** Whether text is UTF-8, as names are. */
+bool compare_is_utf8(const char *text, size_t n_bytes);
+
 /**
  * Read a file of weights: a backend a line, its weight or its name and weight, with white space
  * between; empty lines and those that begin with '#' do not count. What is wrong with it is

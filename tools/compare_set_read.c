@@ -56,8 +56,8 @@ utf8_bytes(const unsigned char *text, size_t n_bytes)
 	return n;
 }
 
-static bool
-is_utf8(const char *text, size_t n_bytes)
+bool
+compare_is_utf8(const char *text, size_t n_bytes)
 {
 	const unsigned char *bytes = (const unsigned char *)text;
 	size_t at = 0;
@@ -173,7 +173,7 @@ take_line(struct reading *reading, const char *text, size_t n_bytes)
 		tell(reading, "a name is 255 bytes at most");
 		return 0;
 	}
-	if (!is_utf8(name, name_bytes)) {
+	if (!compare_is_utf8(name, name_bytes)) {
 		tell(reading, "a name is UTF-8, and this one is not");
 		return 0;
 	}

@@ -10,6 +10,7 @@
 
 #include "compare_options.h"
 #include "compare_plot.h"
+#include "compare_replicas.h"
 #include "compare_report.h"
 #include "compare_run.h"
 #include "compare_teach.h"
@@ -45,6 +46,14 @@ run(const struct compare_options *options)
 	if (options->wants_teach) {
 		ret = compare_teach();
 		return ret != 0 ? fail_write(ret) : COMPARE_DONE;
+	}
+	if (options->n_replicas > 0) {
+		ret = compare_replicas(options);
+		if (ret == -EIO)
+			return fail_write(ret);
+		return ret == 0         ? COMPARE_DONE
+		       : ret == -EINVAL ? COMPARE_BAD_USAGE
+					: COMPARE_FAILED;
 	}
 	if (options->plot != NULL && compare_plot_prepare(options->plot) != 0)
 		return COMPARE_FAILED;

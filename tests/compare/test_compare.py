@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What shunt-compare measures, what it says of it, and what it refuses."""
 
+import bisect
 import json
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import unittest
+
+import xxhash
 
 import lib
 from lib import ALGORITHMS, CHANGES, WITH_SIZE, CompareCase, change, run
@@ -177,6 +181,8 @@ class Measures(CompareCase):
             for name, result in found.items():
                 self.assertGreater(result["build_bytes"], result["bytes"], name)
                 self.assertLessEqual(result["build_bytes"], 24 * size, (name, size))
+            # Slots, inverses, times, and what is free.
+            self.assertGreater(found["stable"]["build_bytes"], 15 * size)
 
     def test_a_build_is_held_against_the_plain_one_of_as_many_slots(self):
         found = self.results(*QUICK, "--backends", "20")
@@ -282,6 +288,141 @@ class Configurations(CompareCase):
         _, stderr = run("--config", self.folder / "gone.yaml", "--service", "web", "--against",
                         good, status=2)
         self.assertIn("gone.yaml", stderr)
+
+
+def rank_on_ring(backends, key):
+    """Names of all backends by their first point at or after a key, in Python."""
+    points = sorted((xxhash.xxh3_64_intdigest(struct.pack("<I", k), golden.h(name.encode(), 0, 1)),
+                     name) for name, weight in backends
+                    for k in range(max(1, (160 * weight + 50) // 100)))
+    at = [hash for hash, _ in points]
+    first = bisect.bisect_left(at, key)
+    return list(dict.fromkeys(name for _, name in points[first:] + points[:first]))
+
+
+def rank_by_hrw(backends, key):
+    mix = 0xD6E8FEB86659FD93
+
+    def rank(backend):
+        u = (golden.h(backend[0].encode(), 0, 1) ^ key) * mix & golden.MASK
+        u = (u ^ u >> 32) * mix & golden.MASK
+        u ^= u >> 32
+        return golden.score(u) / backend[1]
+    return [name for name, _ in sorted(backends, key=rank)]
+
+
+def spread(ranking, zones, k):
+    """The first k of a ranking: the best of each zone, then those passed over."""
+    chosen = []
+    for name in ranking:
+        if zones.get(name, name) not in [zones.get(other, other) for other in chosen]:
+            chosen.append(name)
+    return (chosen + [name for name in ranking if name not in chosen])[:k]
+
+
+class Replicas(CompareCase):
+    """Copies of keys: who has them, and in which zones."""
+
+    BACKENDS = [(f"s-{i}", 20 + 30 * (i % 4)) for i in range(9)]
+
+    def config(self, zones, state=lambda name: "up"):
+        content = json.loads(config([(name, weight, state(name))
+                                     for name, weight in self.BACKENDS]))
+        for backend in content["services"][0]["backends"]:
+            if backend["name"] in zones:
+                backend["zone"] = zones[backend["name"]]
+        return self.put("zones.yaml", json.dumps(content))
+
+    def replicas(self, path, k, *args):
+        stdout, stderr = run("--config", path, "--service", "web", "--replicas", k, "--json",
+                             "--keys", 5000, *args)
+        report = json.loads(stdout)
+        self.assertEqual([r["algorithm"] for r in report["results"]], ["ring", "rendezvous"])
+        for result in report["results"]:
+            for part in ("share", "first", "copies"):
+                self.assertAlmostEqual(sum(b[part] for b in result["backends"]), 1, 6)
+            for backend in result["backends"]:
+                self.assertAlmostEqual(backend["first"], backend["share"], delta=0.06)
+        return report, stderr
+
+    def test_copies_go_where_another_program_puts_them(self):
+        zones = {name: f"rack {i % 4}" for i, (name, _) in enumerate(self.BACKENDS)}
+        keys = ["user:42", "", "two words", "größer"]
+        args = [word for key in keys for word in ("--key", key)]
+        for k, told in ((1, ""), (3, ""), (4, ""), (6, "4 zones for 6 copies")):
+            report, stderr = self.replicas(self.config(zones), k, *args)
+            self.assertEqual((report["replicas"], report["zones"], report["keys"]), (k, 4, 5000))
+            self.assertIn(told, stderr)
+            for result, rank in zip(report["results"], (rank_on_ring, rank_by_hrw)):
+                self.assertEqual([e["key"] for e in result["examples"]], keys)
+                for example in result["examples"]:
+                    key = xxhash.xxh3_64_intdigest(example["key"].encode(), 0)
+                    self.assertEqual(example["owners"],
+                                     spread(rank(self.BACKENDS, key), zones, k))
+
+    def test_zones_keep_copies_apart_and_none_takes_them_all(self):
+        zones = {name: f"rack {i % 3}" for i, (name, _) in enumerate(self.BACKENDS)}
+        for result in self.replicas(self.config(zones), 3)[0]["results"]:
+            self.assertEqual((result["apart"], result["lost"]), (1, 0))
+            self.assertLess(result["apart_without_zones"], 0.5)
+            self.assertGreater(result["lost_without_zones"], 0.01)
+
+    def test_one_zone_takes_what_it_has_with_it(self):
+        zones = {name: "all" for name, _ in self.BACKENDS}
+        report, stderr = self.replicas(self.config(zones), 2)
+        self.assertIn("there are 1 zones for 2 copies", stderr)
+        for result in report["results"]:
+            self.assertEqual((result["apart"], result["lost"]), (0, 1))
+
+    def test_a_missing_zone_is_one_of_its_own_and_warned_of(self):
+        report, stderr = self.replicas(self.config({"s-0": "r", "s-1": "r"}), 2)
+        self.assertEqual(report["zones"], 8)
+        self.assertIn("backend 's-2' has no zone, and others of the service have (7 such", stderr)
+        self.assertIsNone(report["results"][0]["backends"][2]["zone"])
+        report, stderr = self.replicas(self.config({}), 2)
+        self.assertEqual((report["zones"], stderr), (9, ""))
+
+    def test_who_takes_no_flows_gets_no_copies(self):
+        path = self.config({}, lambda name: {"s-3": "down", "s-4": "drain"}.get(name, "up"))
+        report, stderr = self.replicas(path, 9)
+        names = [b["name"] for b in report["results"][0]["backends"]]
+        self.assertEqual(names, ["s-0", "s-1", "s-2", "s-5", "s-6", "s-7", "s-8"])
+        self.assertEqual(report["replicas"], 7)
+        self.assertIn("9 copies are wanted, and 7 backends take any", stderr)
+
+    def test_the_text_says_the_same(self):
+        text, _ = run("--config", self.config({"s-0": "r"}), "-S", "web", "-r", 2, "-x", "a key",
+                      "-K", 1000, "-a", "ring")
+        self.assertIn("service web: 2 copies of each of 1000 keys, 9 zones", text)
+        self.assertRegex(text, r"(?m)^ +20 +3\.70 +[\d.]+ +[\d.]+  s-0 \(r\)$")
+        self.assertRegex(text, r"key a key\n  ring +s-\d( \(r\))?, s-\d( \(r\))?\n")
+        for word in ("share", "first", "copies", "apart", "lost"):
+            self.assertRegex(text, rf"(?m)^{word}  ", word)
+
+    def test_what_does_not_go_with_copies_is_refused(self):
+        path = self.config({})
+        rows = [
+            ("no configuration", ["-r", 2], "--replicas wants --config and --service"),
+            ("two configurations", ["-f", path, "-S", "web", "-r", 2, "-g", path], "--against"),
+            ("slots", ["-f", path, "-S", "web", "-r", 2, "-s", "251"], "--size"),
+            ("what ranks nobody", ["-f", path, "-S", "web", "-r", 2, "-a", "maglev"],
+             "--replicas knows ring and rendezvous"),
+            ("no copies", ["-f", path, "-S", "web", "-r", 0], "1..64"),
+            ("very many copies", ["-f", path, "-S", "web", "-r", 65], "1..64"),
+            ("a key alone", ["-x", "a"], "--key is for --replicas"),
+            ("17 keys", ["-x", "a"] * 17, "16 times at most"),
+            ("a key that is no text", ["-f", path, "-S", "web", "-r", 2, "-x", b"\xff"],
+             "UTF-8"),
+            ("another service", ["-f", path, "-S", "mail", "-r", 2], "it has web"),
+        ]
+        for what, args, says in rows:
+            with self.subTest(what):
+                words = [a if isinstance(a, bytes) else str(a) for a in args]
+                done = subprocess.run([lib.PROGRAM, *words], stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, timeout=lib.TIMEOUT_S, check=False)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(says.encode(), done.stderr)
+                self.assertEqual(done.stdout, b"")
 
 
 class Weights(CompareCase):
