@@ -9,6 +9,15 @@
 
 #include "compare_plot_parts.h"
 
+void
+compare_scale_widen(struct compare_log_scale *scale, double percent)
+{
+	if (!(percent > 0))
+		return;
+	scale->least = (int)fmin(scale->least, floor(log10(percent)));
+	scale->most = (int)fmax(scale->most, ceil(log10(percent)));
+}
+
 double
 compare_scale_percent(const struct compare_log_scale *scale, double percent)
 {

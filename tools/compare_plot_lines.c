@@ -151,6 +151,45 @@ draw_axes(FILE *out, const struct figure *figure)
 		"middle label", figure->is_over_size ? "slots" : "backends");
 }
 
+static bool
+has_line(const struct figure *figure, enum compare_algorithm algorithm)
+{
+	return !figure->is_over_size || compare_takes_size(algorithm);
+}
+
+/** No value lies beyond an end. */
+static void
+fit_scale(struct figure *figure)
+{
+	for (uint32_t a = 0; a < COMPARE_N_ALGORITHMS; a++) {
+		for (size_t i = 0; has_line(figure, a) && i < figure->xs.n; i++)
+			compare_scale_widen(&figure->scale,
+				value_at(figure, a, figure->xs.items[i]));
+	}
+}
+
+/** Its points, each with its value as a name. */
+static void
+draw_marks(FILE *out, const struct figure *figure, enum compare_algorithm algorithm)
+{
+	for (size_t i = 0; i < figure->xs.n; i++) {
+		const uint32_t x = figure->xs.items[i];
+		const double value = value_at(figure, algorithm, x);
+		const struct compare_point at = {place_x(figure, x),
+			compare_scale_percent(&figure->scale, value)};
+		char name[64];
+
+		if (isnan(value))
+			continue;
+		(void)snprintf(name, sizeof(name), "%s, %" PRIu32 " %s: %.3g %%",
+			compare_algorithm_words[algorithm], x,
+			figure->is_over_size ? "slots" : "backends", value);
+		compare_svg_begin_name(out, name);
+		compare_svg_mark(out, at, algorithm);
+		compare_svg_end_name(out);
+	}
+}
+
 static void
 draw_figure(FILE *out, const struct figure *figure, const char *heading)
 {
@@ -164,7 +203,7 @@ draw_figure(FILE *out, const struct figure *figure, const char *heading)
 		struct compare_point points[OPTIONS_LIST_MAX];
 		size_t n = 0;
 
-		if (figure->is_over_size && !compare_takes_size(a))
+		if (!has_line(figure, a))
 			continue;
 		for (size_t i = 0; i < figure->xs.n; i++) {
 			const double value = value_at(figure, a, figure->xs.items[i]);
@@ -177,8 +216,7 @@ draw_figure(FILE *out, const struct figure *figure, const char *heading)
 		if (n == 0)
 			continue;
 		compare_svg_path(out, points, n, a);
-		for (size_t i = 0; i < n; i++)
-			compare_svg_mark(out, points[i], a);
+		draw_marks(out, figure, a);
 		labels[n_labels++] = (struct label){.algorithm = a, .end = points[n - 1]};
 	}
 	draw_labels(out, labels, n_labels);
@@ -195,12 +233,13 @@ draw_both(FILE *out, const struct compare_results *results, bool is_over_size,
 		.is_over_size = is_over_size,
 		.left = 76,
 		.right = 316,
-		.scale = {-2, 3, BOTTOM, BOTTOM - 26, TOP},
+		.scale = {-2, 2, BOTTOM, BOTTOM - 26, TOP},
 		.is_balance = true,
 	};
 	char heading[64];
 
 	qsort(figure.xs.items, figure.xs.n, sizeof(figure.xs.items[0]), compare_items);
+	fit_scale(&figure);
 	compare_svg_begin(out, WIDTH, HEIGHT, title);
 	draw_figure(out, &figure, "the largest share, percent above what is its by weight");
 	if (first->n_changes > 0) {
@@ -209,6 +248,7 @@ draw_both(FILE *out, const struct compare_results *results, bool is_over_size,
 		figure.right += WIDTH / 2.0;
 		figure.scale.least = -3;
 		figure.scale.most = 2;
+		fit_scale(&figure);
 		(void)snprintf(heading, sizeof(heading), "moved needlessly by %s, percent",
 			first->changes[0].change);
 		draw_figure(out, &figure, heading);

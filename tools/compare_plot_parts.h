@@ -21,6 +21,9 @@ struct compare_log_scale {
 	double to;      /**< pixel of 10^most */
 };
 
+/** Widen a scale by whole powers, so that a percentage is on it; 0, or NAN, is none. */
+void compare_scale_widen(struct compare_log_scale *scale, double percent);
+
 /** The pixel of a percentage; what is beyond an end stands there. */
 double compare_scale_percent(const struct compare_log_scale *scale, double percent);
 

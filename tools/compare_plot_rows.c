@@ -142,6 +142,9 @@ static void
 draw_percent_axis(FILE *out, const struct panel *panel)
 {
 	const struct compare_log_scale *scale = &panel->scale;
+	/* Numbers of many powers would lie over each other. */
+	const int n_powers = scale->most - scale->least;
+	const int step = n_powers > 7 ? 3 : n_powers > 5 ? 2 : 1;
 	char text[16];
 
 	compare_svg_line(out, (struct compare_point){scale->zero_at, panel->top},
@@ -153,9 +156,30 @@ draw_percent_axis(FILE *out, const struct panel *panel)
 
 		compare_svg_line(out, (struct compare_point){x, panel->top},
 			(struct compare_point){x, panel->bottom}, "grid");
+		if ((scale->most - power) % step != 0)
+			continue;
 		compare_svg_text(out, (struct compare_point){x, panel->bottom + 14},
 			"small middle", compare_format_power(power, text));
 	}
+}
+
+static void
+draw_moves(FILE *out, const struct panel *panel, const struct compare_result *result,
+	size_t change, double y)
+{
+	const double moved = 100 * compare_mean(&result->changes[change].moved);
+	const double needless = 100 * compare_mean(&result->changes[change].needless);
+	char name[96];
+
+	(void)snprintf(name, sizeof(name), "%s, %s: %.3g %% moved, %.3g %% needlessly",
+		compare_algorithm_words[result->algorithm], result->changes[change].change,
+		moved, needless);
+	compare_svg_begin_name(out, name);
+	compare_svg_circle(out,
+		(struct compare_point){compare_scale_percent(&panel->scale, moved), y});
+	compare_svg_square(out,
+		(struct compare_point){compare_scale_percent(&panel->scale, needless), y});
+	compare_svg_end_name(out);
 }
 
 static void
@@ -185,14 +209,7 @@ draw_change(FILE *out, const struct panel *panel, const struct rows *rows, size_
 				compare_algorithm_words[rows->of[i]->algorithm]);
 		if (result->moved.n == 0)
 			continue;
-		compare_svg_circle(out,
-			(struct compare_point){compare_scale_percent(&panel->scale,
-						       100 * compare_mean(&result->moved)),
-				y});
-		compare_svg_square(out,
-			(struct compare_point){compare_scale_percent(&panel->scale,
-						       100 * compare_mean(&result->needless)),
-				y});
+		draw_moves(out, panel, rows->of[i], change, y);
 	}
 }
 
@@ -209,6 +226,23 @@ draw_disruption_key(FILE *out)
 		"what must move; in percent of all slots, or keys");
 }
 
+/** Of all panels, so that they compare. */
+static struct compare_log_scale
+fit_scale(const struct rows *rows)
+{
+	struct compare_log_scale scale = {.least = LEAST, .most = MOST};
+
+	for (size_t i = 0; i < rows->n; i++) {
+		for (size_t k = 0; k < rows->of[i]->n_changes; k++) {
+			const struct compare_change_result *result = &rows->of[i]->changes[k];
+
+			compare_scale_widen(&scale, 100 * compare_mean(&result->moved));
+			compare_scale_widen(&scale, 100 * compare_mean(&result->needless));
+		}
+	}
+	return scale;
+}
+
 void
 compare_plot_disruption(FILE *out, const struct compare_results *results)
 {
@@ -219,6 +253,7 @@ compare_plot_disruption(FILE *out, const struct compare_results *results)
 	const double height = ROW * (double)rows.n;
 	const double line = PANEL_HEAD + height + PANEL_FOOT;
 	const double width = (WIDTH - NAMES - 30) / (double)n_columns;
+	const struct compare_log_scale fit = fit_scale(&rows);
 	char title[TITLE_MAX];
 
 	compare_svg_begin(out, WIDTH, (unsigned int)(62 + line * (double)n_lines),
@@ -229,7 +264,7 @@ compare_plot_disruption(FILE *out, const struct compare_results *results)
 		const double left = NAMES + 10 + width * (double)column;
 		const double top = 62 + PANEL_HEAD + line * (double)row;
 		const struct panel panel = {
-			.scale = {LEAST, MOST, left, left + 40, left + width - 36},
+			.scale = {fit.least, fit.most, left, left + 40, left + width - 36},
 			.top = top,
 			.bottom = top + height,
 			.has_names = column == 0,

@@ -179,3 +179,17 @@ compare_svg_square(FILE *out, struct compare_point at)
 		"<rect class=\"square\" x=\"%.1f\" y=\"%.1f\" width=\"6\" height=\"6\"/>\n",
 		at.x - 3, at.y - 3);
 }
+
+void
+compare_svg_begin_name(FILE *out, const char *name)
+{
+	(void)fputs("<g><title>", out);
+	put_text(out, name);
+	(void)fputs("</title>", out);
+}
+
+void
+compare_svg_end_name(FILE *out)
+{
+	(void)fputs("</g>\n", out);
+}

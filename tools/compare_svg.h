@@ -47,4 +47,11 @@ void compare_svg_mark(FILE *out, struct compare_point at, unsigned int series);
 void compare_svg_circle(FILE *out, struct compare_point at);
 void compare_svg_square(FILE *out, struct compare_point at);
 
+/**
+ * What is drawn from here to compare_svg_end_name() has a name, which browsers show beside the
+ * pointer.
+ */
+void compare_svg_begin_name(FILE *out, const char *name);
+void compare_svg_end_name(FILE *out);
+
 #endif

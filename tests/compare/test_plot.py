@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pictures of shunt-compare: drawn by rsvg-convert, light and dark, and read as XML."""
 
+import pathlib
 import re
 import struct
 import subprocess
@@ -81,6 +82,25 @@ def box(element):
     return left, y - 0.8 * size, left + width, y + 0.2 * size
 
 
+# Pictures of lb/core/README.md.
+COMMITTED = pathlib.Path(__file__).resolve().parents[2] / "lb" / "core" / "plots"
+
+
+def names(svg):
+    """What each mark says beside the pointer: its figures."""
+    return {title.text for group in ElementTree.fromstring(svg).iter(SVG + "g")
+            for title in group.iter(SVG + "title")}
+
+
+def shares(svg):
+    """The balance that stands beside each algorithm."""
+    return set(re.findall(r">(\w+)</text>\n(?:<line .*\n)+<text .*>([\d.]+ to [\d.]+)<", svg))
+
+
+def look(svg):
+    return re.search(r"<style>.*</style>", svg, re.DOTALL)[0]
+
+
 class Plots(CompareCase):
     def plot(self, *args):
         """The text of each picture, by name."""
@@ -127,6 +147,27 @@ class Plots(CompareCase):
             unit = "divided by what is its by weight" if name == "balance.svg" else "percent"
             self.assertTrue(any(unit in word for word in words), name)
             self.assertIn("prefers-color-scheme:dark", svg)
+
+    def test_the_committed_pictures_are_what_is_measured_now(self):
+        # A part of what they show, as all of it takes minutes.
+        now = self.plot("--backends", "100,10,30", "--size", "65537,16381", "--algorithms",
+                        "maglev,stable,ring,bounded,slots", "--seeds", 10)
+        self.assertEqual(sorted(now), PLOTS)
+        for name, svg in now.items():
+            committed = (COMMITTED / name).read_text(encoding="utf-8")
+            found = shares(svg) if name == "balance.svg" else names(svg)
+            self.assertGreater(len(found), 4, name)
+            self.assertLessEqual(found, shares(committed) | names(committed), name)
+            self.assertEqual(look(svg), look(committed), name)
+
+    def test_what_is_very_small_is_on_the_scale(self):
+        plots = self.plot("--backends", "5,10", "--size", "4093,655373", "--algorithms",
+                          "maglev,stable,ring", "--changes", "remove-one,drain")
+        for name, svg in plots.items():
+            self.check_texts(name, svg)
+        # Five of 655373 slots: at the most one more than a fifth, 0.0006 % above it.
+        labels = [t.text for t in ElementTree.fromstring(plots["size.svg"]).iter(SVG + "text")]
+        self.assertIn("0.0001 %", labels)
 
     def test_a_name_cannot_break_a_picture(self):
         weights = self.put("a<b>&c", "1\n2\n3\n")

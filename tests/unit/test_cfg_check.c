@@ -42,6 +42,13 @@ static const struct {
 		     "  - {name: a, address: 10.0.0.1, zone: r1}\n"
 		     "  - {name: b, address: 10.0.0.2, zone: r1}\n",
 		""},
+	{"the least weight beside the largest",
+		HEAD "  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 65535}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 1}\n"
+		     "  - {name: c, address: 10.0.0.3, weight: 65535}\n",
+		"f:8:5: warning: the weight 1 of 131071 is a share of less than one of 65537 "
+		"slots (1 such backend); expected a larger table or weight\n"},
 	{"a share of just one slot",
 		HEAD "  table: {size: 7}\n  backends:\n"
 		     "  - {name: a, address: 10.0.0.1, weight: 60}\n"

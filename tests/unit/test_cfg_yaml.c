@@ -355,6 +355,24 @@ static const struct {
 		      "  table: {size: 1000000}\n"),
 		"f:6:17: size: maglev needs a prime number, and 1000000 is none; the nearest "
 		"above is 1000003\n"},
+	{"a size of nothing",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {size: 0}\n"),
+		"f:6:17: size: expected a whole number from 7 to 16777213, found the value "
+		"'0'\n"},
+	{"a size of one",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: tcp\n"
+		      "  port: 443\n"
+		      "  table: {size: 1}\n"),
+		"f:6:17: size: expected a whole number from 7 to 16777213, found the value "
+		"'1'\n"},
 	{"a size too small",
 		BYTES("services:\n"
 		      "- name: web\n"
@@ -1480,10 +1498,13 @@ test_a_name_may_be_255_bytes_and_not_256(void **state)
 
 /* One over the limit of a service, told at the first that is too many. */
 static void
-test_65535_backends_and_not_65536(void **state)
+test_65535_backends_and_no_more(void **state)
 {
+	static const unsigned int numbers[] = {65535, 65536, 70000};
+
 	(void)state;
-	for (unsigned int n = 65535; n <= 65536; n++) {
+	for (size_t k = 0; k < LB_N_ELEMENTS(numbers); k++) {
+		const unsigned int n = numbers[k];
 		struct cfg_model model;
 		char *text;
 		char *messages;
@@ -1496,8 +1517,8 @@ test_65535_backends_and_not_65536(void **state)
 			    "  port: 1\n  backends:\n",
 			to);
 		for (unsigned int i = 0; i < n; i++)
-			(void)fprintf(to, "  - {name: b%u, address: 10.0.%u.%u}\n", i, i >> 8,
-				i & 255);
+			(void)fprintf(to, "  - {name: b%u, address: 10.%u.%u.%u}\n", i, i >> 16,
+				i >> 8 & 255, i & 255);
 		assert_int_equal(fclose(to), 0);
 		ret = read_text(text, n_bytes, &model, &messages);
 		assert_int_equal(ret, n == 65535 ? 0 : -EINVAL);
@@ -1695,7 +1716,7 @@ main(void)
 		cmocka_unit_test(test_defaults_of_a_service),
 		cmocka_unit_test(test_every_key_is_read),
 		cmocka_unit_test(test_a_name_may_be_255_bytes_and_not_256),
-		cmocka_unit_test(test_65535_backends_and_not_65536),
+		cmocka_unit_test(test_65535_backends_and_no_more),
 		cmocka_unit_test(test_a_backend_alone_with_further_keys),
 		cmocka_unit_test(test_files_that_cannot_be_read),
 		cmocka_unit_test(test_a_thousand_errors_are_told),
