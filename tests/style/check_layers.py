@@ -44,6 +44,7 @@ RULES = [
     (r"lb/core/lb_aes\.c", [r"lb/core/.*"], {"intrinsics"}),
     (r"lb/core/.*", [r"lb/core/.*"], set()),
     (r"lb/dataplane/.*", [r"lb/dataplane/.*", r"lb/core/.*"], {"dpdk"}),
+    (r"lb/health/hc_tls\.c", [r"lb/health/.*", r"lb/core/.*"], {"libcrypto"}),
     (r"lb/health/.*", [r"lb/health/.*", r"lb/core/.*"], set()),
     (r"lb/control/.*",
      [r"lb/control/.*", r"lb/health/.*", r"config/.*", r"lb/core/.*",

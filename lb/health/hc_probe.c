@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "hc_probe.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static_assert(sizeof(struct sockaddr_in6) <= sizeof(struct hc_socket_address), "room for both");
+
+/* What fails while a probe is in a stage. */
+static const char *const stage_words[] = {
+	[HC_CONNECT] = "connect",
+	[HC_HANDSHAKE] = "TLS handshake",
+	[HC_SEND] = "request",
+	[HC_RECEIVE] = "status",
+};
+
+void
+hc_probe_init(struct hc_probe *probe, const struct hc_target *target)
+{
+	*probe = (struct hc_probe){
+		.timer = {.place = HC_HEAP_NONE},
+		.target = *target,
+		.fd = -1,
+	};
+}
+
+bool
+hc_probe_is_local(int error)
+{
+	switch (error) {
+	case EMFILE:
+	case ENFILE:
+	case ENOBUFS:
+	case ENOMEM:
+	case EAGAIN:
+	case EADDRNOTAVAIL:
+	case EACCES:
+	case EPERM:
+	case EAFNOSUPPORT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+uint32_t
+hc_probe_address(const struct lb_addr *address, uint16_t port, struct hc_socket_address *out)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+
+	if (lb_addr_is_v4(address)) {
+		memcpy(&v4.sin_addr, address->bytes + LB_ADDR_BYTES - 4, 4);
+		memcpy(out->bytes, &v4, sizeof(v4));
+		return sizeof(v4);
+	}
+	memcpy(&v6.sin6_addr, address->bytes, LB_ADDR_BYTES);
+	memcpy(out->bytes, &v6, sizeof(v6));
+	return sizeof(v6);
+}
+
+static enum hc_outcome
+fail(const char *what, int error, char words[static HC_WORDS_BYTES])
+{
+	hc_words_set_error(words, what, error);
+	return hc_probe_is_local(error) ? HC_NOT_ASKED : HC_FAILED;
+}
+
+/* A TCP connection, which is under way then, or a datagram. */
+static int
+connect_socket(struct hc_probe *probe)
+{
+	const bool is_udp = probe->target.check->type == HC_UDP;
+	struct hc_socket_address address;
+	const uint32_t n_address =
+		hc_probe_address(&probe->target.address, probe->target.check->port, &address);
+	/* Closed by a reset: no connection of thousands a second waits for a minute after. */
+	const struct linger at_once = {.l_onoff = 1};
+
+	if (!is_udp &&
+		setsockopt(probe->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) != 0)
+		return -errno;
+	if (connect(probe->fd, (const struct sockaddr *)(const void *)address.bytes,
+		    n_address) != 0 &&
+		errno != EINPROGRESS)
+		return -errno;
+	if (is_udp && send(probe->fd, "", 0, MSG_NOSIGNAL) < 0)
+		return -errno;
+	probe->stage = is_udp ? HC_RECEIVE : HC_CONNECT;
+	return 0;
+}
+
+enum hc_outcome
+hc_probe_begin(struct hc_probe *probe, int epoll_fd, char words[static HC_WORDS_BYTES])
+{
+	const int type = probe->target.check->type == HC_UDP ? SOCK_DGRAM : SOCK_STREAM;
+	const int family = lb_addr_is_v4(&probe->target.address) ? AF_INET : AF_INET6;
+	struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET,
+		.data = {.ptr = probe}};
+	int ret;
+
+	probe->n_sent = 0;
+	probe->http = (struct hc_http){0};
+	probe->fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (probe->fd < 0)
+		return fail("socket", errno, words);
+	ret = connect_socket(probe);
+	if (ret != 0)
+		return fail("connect", -ret, words);
+	/* Not before: what is not connected yet is ready, as epoll has it. */
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, probe->fd, &event) != 0)
+		return fail("epoll", errno, words);
+	probe->is_running = true;
+	return HC_RUNNING;
+}
+
+static enum hc_outcome
+end_connect(struct hc_probe *probe, struct hc_tls_context *tls, uint32_t events,
+	char words[static HC_WORDS_BYTES])
+{
+	socklen_t n_error = sizeof(int);
+	int error = 0;
+
+	if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0)
+		return HC_RUNNING;
+	if (getsockopt(probe->fd, SOL_SOCKET, SO_ERROR, &error, &n_error) != 0)
+		error = errno;
+	if (error != 0)
+		return fail(stage_words[HC_CONNECT], error, words);
+	if (probe->target.check->type == HC_TCP)
+		return HC_PASSED;
+	probe->stage = HC_SEND;
+	if (probe->target.check->type == HC_HTTPS) {
+		probe->stage = HC_HANDSHAKE;
+		if (tls != NULL)
+			probe->tls = hc_tls_open(tls, probe->fd, &probe->target);
+		if (probe->tls == NULL) {
+			hc_words_set(words, "TLS: there is not enough memory");
+			return HC_NOT_ASKED;
+		}
+	}
+	return HC_RUNNING;
+}
+
+/* 1: done, 0: wait for the socket; or why it failed. */
+static int
+shake_hands(struct hc_probe *probe, char words[static HC_WORDS_BYTES])
+{
+	const int ret = hc_tls_handshake(probe->tls, words);
+
+	if (ret != 0)
+		return ret == -EAGAIN ? 0 : ret;
+	probe->stage = HC_SEND;
+	return 1;
+}
+
+/* Bytes, -EAGAIN, or another error of which words tell. */
+static ssize_t
+send_bytes(struct hc_probe *probe, const char *bytes, size_t n,
+	char words[static HC_WORDS_BYTES])
+{
+	ssize_t ret;
+
+	if (probe->tls != NULL)
+		return hc_tls_send(probe->tls, bytes, n, words);
+	ret = send(probe->fd, bytes, n, MSG_NOSIGNAL);
+	if (ret >= 0)
+		return ret;
+	ret = -errno;
+	hc_words_set_error(words, stage_words[HC_SEND], errno);
+	return ret;
+}
+
+/* As shake_hands(). */
+static int
+send_request(struct hc_probe *probe, char words[static HC_WORDS_BYTES])
+{
+	char request[HC_HTTP_REQUEST_BYTES_MAX];
+	const size_t n = hc_http_write(&probe->target, request);
+
+	while (probe->n_sent < n) {
+		const ssize_t ret =
+			send_bytes(probe, request + probe->n_sent, n - probe->n_sent, words);
+
+		if (ret < 0)
+			return ret == -EAGAIN ? 0 : (int)ret;
+		probe->n_sent += (size_t)ret;
+	}
+	probe->stage = HC_RECEIVE;
+	return 1;
+}
+
+/* Bytes, 0 at the end, -EAGAIN, or another error of which words tell. */
+static ssize_t
+receive(struct hc_probe *probe, char *bytes, size_t n, char words[static HC_WORDS_BYTES])
+{
+	ssize_t ret;
+
+	if (probe->tls != NULL)
+		return hc_tls_receive(probe->tls, bytes, n, words);
+	ret = recv(probe->fd, bytes, n, 0);
+	if (ret >= 0)
+		return ret;
+	ret = -errno;
+	hc_words_set_error(words, probe->target.check->type == HC_UDP ? "reply" : "status",
+		errno);
+	return ret;
+}
+
+static void
+say_expected(const struct hc_check *check, int status, char words[static HC_WORDS_BYTES])
+{
+	char expected[HC_WORDS_BYTES];
+	size_t n = 0;
+
+	expected[0] = '\0';
+	for (size_t i = 0; i < check->n_expect && n + 16 < sizeof(expected); i++) {
+		const struct hc_range *range = &check->expect[i];
+		const char *comma = i > 0 ? ", " : "";
+
+		n += (size_t)snprintf(expected + n, sizeof(expected) - n,
+			range->first == range->last ? "%s%u" : "%s%u-%u", comma,
+			(unsigned int)range->first, (unsigned int)range->last);
+	}
+	hc_words_set(words, "status %d, expected %s", status, expected);
+}
+
+static enum hc_outcome
+read_status(struct hc_probe *probe, char words[static HC_WORDS_BYTES])
+{
+	char bytes[HC_HTTP_STATUS_BYTES];
+
+	for (;;) {
+		const ssize_t n = receive(probe, bytes, sizeof(bytes), words);
+		int status;
+
+		if (n < 0)
+			return n == -EAGAIN ? HC_RUNNING : HC_FAILED;
+		if (n == 0) {
+			hc_words_set(words, "status: the connection was closed before it");
+			return HC_FAILED;
+		}
+		status = hc_http_read(&probe->http, bytes, (size_t)n);
+		if (status == -EBADMSG) {
+			hc_words_set(words, "status: the answer is no HTTP");
+			return HC_FAILED;
+		}
+		if (status == 0)
+			continue;
+		if (hc_check_expects(probe->target.check, (unsigned int)status))
+			return HC_PASSED;
+		say_expected(probe->target.check, status, words);
+		return HC_FAILED;
+	}
+}
+
+static enum hc_outcome
+read_datagram(struct hc_probe *probe, char words[static HC_WORDS_BYTES])
+{
+	char byte;
+	const ssize_t n = receive(probe, &byte, sizeof(byte), words);
+
+	if (n == -EAGAIN)
+		return HC_RUNNING;
+	return n >= 0 ? HC_PASSED : HC_FAILED;
+}
+
+enum hc_outcome
+hc_probe_go_on(struct hc_probe *probe, struct hc_tls_context *tls, uint32_t events,
+	char words[static HC_WORDS_BYTES])
+{
+	int ret = 1;
+
+	if (probe->target.check->type == HC_UDP)
+		return read_datagram(probe, words);
+	if (probe->stage == HC_CONNECT) {
+		const enum hc_outcome outcome = end_connect(probe, tls, events, words);
+
+		if (outcome != HC_RUNNING || probe->stage == HC_CONNECT)
+			return outcome;
+	}
+	if (probe->stage == HC_HANDSHAKE)
+		ret = shake_hands(probe, words);
+	if (ret > 0 && probe->stage == HC_SEND)
+		ret = send_request(probe, words);
+	if (ret < 0)
+		return HC_FAILED;
+	return ret == 0 ? HC_RUNNING : read_status(probe, words);
+}
+
+enum hc_outcome
+hc_probe_expire(const struct hc_probe *probe, char words[static HC_WORDS_BYTES])
+{
+	const struct hc_check *check = probe->target.check;
+	const char *what = stage_words[probe->stage];
+
+	if (check->type == HC_UDP && !check->wants_reply)
+		return HC_PASSED;
+	if (check->type == HC_UDP || check->type == HC_ICMP)
+		what = "reply";
+	hc_words_set_timeout(words, what, check->timeout_ns);
+	return HC_FAILED;
+}
+
+void
+hc_probe_end(struct hc_probe *probe)
+{
+	hc_tls_close(probe->tls);
+	probe->tls = NULL;
+	if (probe->fd >= 0)
+		(void)close(probe->fd);
+	probe->fd = -1;
+	probe->is_running = false;
+}

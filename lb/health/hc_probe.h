@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef HC_PROBE_H
+#define HC_PROBE_H
+
+/**
+ * @file
+ * One question to one backend, over a socket that does not block: from its begin to its answer,
+ * its failure, or the end of its time. ICMP goes by a socket that all share, see hc_pinger.h.
+ *
+ * The prober's thread alone.
+ */
+
+#include "hc_heap.h"
+#include "hc_http.h"
+#include "hc_tls.h"
+
+enum hc_outcome {
+	HC_RUNNING,
+	HC_PASSED,
+	HC_FAILED,
+	HC_NOT_ASKED, /**< for want of something here: that is not the backend's fault */
+};
+
+enum hc_stage { HC_CONNECT, HC_HANDSHAKE, HC_SEND, HC_RECEIVE };
+
+struct hc_probe {
+	struct hc_timer
+		timer; /**< first, as timers are probes: its next begin, or its time's end */
+	struct hc_target target;
+	uint64_t begun_ns;
+	uint64_t next_ns; /**< when it is to begin anew */
+	bool is_running;
+	enum hc_stage stage;
+	int fd;             /**< -1: none */
+	struct hc_tls *tls; /**< NULL: none */
+	size_t n_sent;
+	struct hc_http http;
+};
+
+/** Nothing has been asked yet. */
+void hc_probe_init(struct hc_probe *probe, const struct hc_target *target);
+
+/**
+ * Begin; any type but icmp.
+ *
+ * @param epoll_fd    Is told of its socket, edge-triggered, with the probe as data.
+ * @param[out] words  Why, unless it is running or has passed.
+ */
+enum hc_outcome hc_probe_begin(struct hc_probe *probe, int epoll_fd,
+	char words[static HC_WORDS_BYTES]);
+
+/**
+ * Its socket is ready.
+ *
+ * @param tls     For https.
+ * @param events  As epoll names them.
+ */
+enum hc_outcome hc_probe_go_on(struct hc_probe *probe, struct hc_tls_context *tls,
+	uint32_t events, char words[static HC_WORDS_BYTES]);
+
+/** Its time is over. */
+enum hc_outcome hc_probe_expire(const struct hc_probe *probe,
+	char words[static HC_WORDS_BYTES]);
+
+/** Close what it has open; also where it has not begun. */
+void hc_probe_end(struct hc_probe *probe);
+
+/** Whether an error is one of this machine's: too many open files, no port, no right, … */
+bool hc_probe_is_local(int error);
+
+/** Room for either family's socket address. */
+struct hc_socket_address {
+	_Alignas(8) unsigned char bytes[28];
+};
+
+/** An address and a port as a socket takes them. @return its length. */
+uint32_t hc_probe_address(const struct lb_addr *address, uint16_t port,
+	struct hc_socket_address *out);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "hc_tls.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+struct hc_tls_context {
+	SSL_CTX *ctx;
+};
+
+struct hc_tls {
+	SSL *ssl;
+	char host[HC_HOST_BYTES_MAX + 1]; /* what the certificate has to be for */
+};
+
+/* OpenSSL's reason for the last error, which is then forgotten. */
+static void
+say_reason(char words[static HC_WORDS_BYTES], const char *what)
+{
+	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+
+	hc_words_set(words, "%s: %s", what, reason != NULL ? reason : "failed");
+	ERR_clear_error();
+}
+
+struct hc_tls_context *
+hc_tls_context_create(char words[static HC_WORDS_BYTES])
+{
+	struct hc_tls_context *context = calloc(1, sizeof(*context));
+
+	if (context == NULL) {
+		hc_words_set(words, "there is not enough memory");
+		return NULL;
+	}
+	context->ctx = SSL_CTX_new(TLS_client_method());
+	if (context->ctx == NULL ||
+		SSL_CTX_set_min_proto_version(context->ctx, TLS1_2_VERSION) != 1 ||
+		SSL_CTX_set_default_verify_paths(context->ctx) != 1) {
+		say_reason(words, "TLS");
+		hc_tls_context_destroy(context);
+		return NULL;
+	}
+	SSL_CTX_set_session_cache_mode(context->ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_mode(context->ctx,
+		SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	return context;
+}
+
+void
+hc_tls_context_destroy(struct hc_tls_context *context)
+{
+	if (context == NULL)
+		return;
+	SSL_CTX_free(context->ctx);
+	free(context);
+}
+
+/* The name, also for the server to choose its certificate by; an address is none (RFC 6066). */
+static bool
+set_host(struct hc_tls *tls, const struct hc_target *target)
+{
+	X509_VERIFY_PARAM *param = SSL_get0_param(tls->ssl);
+	const char *host = target->check->host;
+	struct lb_addr address;
+
+	if (host == NULL)
+		(void)lb_addr_format(&target->address, tls->host);
+	else
+		(void)snprintf(tls->host, sizeof(tls->host), "%s", host);
+	if (lb_addr_parse(tls->host, &address) == 0)
+		return X509_VERIFY_PARAM_set1_ip_asc(param, tls->host) == 1;
+	return SSL_set_tlsext_host_name(tls->ssl, tls->host) == 1 &&
+	       X509_VERIFY_PARAM_set1_host(param, tls->host, 0) == 1;
+}
+
+struct hc_tls *
+hc_tls_open(struct hc_tls_context *context, int fd, const struct hc_target *target)
+{
+	struct hc_tls *tls = calloc(1, sizeof(*tls));
+
+	if (tls == NULL)
+		return NULL;
+	tls->ssl = SSL_new(context->ctx);
+	if (tls->ssl == NULL || SSL_set_fd(tls->ssl, fd) != 1 || !set_host(tls, target)) {
+		ERR_clear_error();
+		hc_tls_close(tls);
+		return NULL;
+	}
+	SSL_set_verify(tls->ssl, target->check->is_verified ? SSL_VERIFY_PEER : SSL_VERIFY_NONE,
+		NULL);
+	return tls;
+}
+
+void
+hc_tls_close(struct hc_tls *tls)
+{
+	if (tls == NULL)
+		return;
+	SSL_free(tls->ssl);
+	free(tls);
+}
+
+/* Whether the certificate is what was wrong; then words say how. */
+static bool
+say_certificate(const struct hc_tls *tls, char words[static HC_WORDS_BYTES])
+{
+	const long result = SSL_get_verify_result(tls->ssl);
+
+	if (result == X509_V_OK || SSL_get_verify_mode(tls->ssl) == SSL_VERIFY_NONE)
+		return false;
+	if (result == X509_V_ERR_HOSTNAME_MISMATCH || result == X509_V_ERR_IP_ADDRESS_MISMATCH)
+		hc_words_set(words, "certificate: it is for another name than %s", tls->host);
+	else
+		hc_words_set(words, "certificate: %s", X509_verify_cert_error_string(result));
+	ERR_clear_error();
+	return true;
+}
+
+/* What a call that came to `ret` means, as the functions of the header return it. */
+static int
+end_call(const struct hc_tls *tls, int ret, const char *what, char words[static HC_WORDS_BYTES])
+{
+	const int error = errno;
+
+	switch (SSL_get_error(tls->ssl, ret)) {
+	case SSL_ERROR_WANT_READ:
+	case SSL_ERROR_WANT_WRITE:
+		return -EAGAIN;
+	case SSL_ERROR_ZERO_RETURN:
+		return 0;
+	case SSL_ERROR_SYSCALL:
+		if (error == 0)
+			hc_words_set(words, "%s: the connection was closed", what);
+		else
+			hc_words_set_error(words, what, error);
+		ERR_clear_error();
+		return -ECONNRESET;
+	default:
+		if (!say_certificate(tls, words))
+			say_reason(words, what);
+		return -EPROTO;
+	}
+}
+
+int
+hc_tls_handshake(struct hc_tls *tls, char words[static HC_WORDS_BYTES])
+{
+	static const char what[] = "TLS handshake";
+	int ret;
+
+	errno = 0;
+	ret = SSL_connect(tls->ssl);
+	if (ret == 1)
+		return 0;
+	ret = end_call(tls, ret, what, words);
+	if (ret == 0) {
+		hc_words_set(words, "%s: the connection was closed", what);
+		return -ECONNRESET;
+	}
+	return ret;
+}
+
+int
+hc_tls_send(struct hc_tls *tls, const char *bytes, size_t n, char words[static HC_WORDS_BYTES])
+{
+	int ret;
+
+	errno = 0;
+	ret = SSL_write(tls->ssl, bytes, (int)n);
+	if (ret > 0)
+		return ret;
+	ret = end_call(tls, ret, "request", words);
+	if (ret == 0) {
+		hc_words_set(words, "request: the connection was closed");
+		return -EPIPE;
+	}
+	return ret;
+}
+
+int
+hc_tls_receive(struct hc_tls *tls, char *bytes, size_t n, char words[static HC_WORDS_BYTES])
+{
+	int ret;
+
+	errno = 0;
+	ret = SSL_read(tls->ssl, bytes, (int)n);
+	return ret > 0 ? ret : end_call(tls, ret, "status", words);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "odd_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+/* A client's connection, with TLS or without. */
+struct talk {
+	const struct odd_server *server;
+	int fd;
+	SSL *ssl;
+};
+
+static void
+must(bool is_so)
+{
+	if (!is_so)
+		abort();
+}
+
+static bool
+put(const struct talk *talk, const char *bytes, size_t n)
+{
+	if (n == 0)
+		return true;
+	if (talk->ssl != NULL)
+		return SSL_write(talk->ssl, bytes, (int)n) > 0;
+	return send(talk->fd, bytes, n, MSG_NOSIGNAL) > 0;
+}
+
+static ssize_t
+get(const struct talk *talk, char *bytes, size_t n)
+{
+	return talk->ssl != NULL ? SSL_read(talk->ssl, bytes, (int)n)
+				 : recv(talk->fd, bytes, n, 0);
+}
+
+/* The end of the request; false: the client has gone before it. */
+static bool
+read_request(const struct talk *talk)
+{
+	char text[4096];
+	size_t n = 0;
+
+	while (n < sizeof(text) - 1) {
+		const ssize_t more = get(talk, text + n, sizeof(text) - 1 - n);
+
+		if (more <= 0)
+			return false;
+		n += (size_t)more;
+		text[n] = '\0';
+		if (strstr(text, "\r\n\r\n") != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* Until the client goes, or the server is stopped. */
+static void
+wait_for_end(const struct talk *talk)
+{
+	struct pollfd fd = {.fd = talk->fd, .events = POLLIN};
+	char bytes[512];
+
+	while (!talk->server->is_over) {
+		if (poll(&fd, 1, 10) > 0 && recv(talk->fd, bytes, sizeof(bytes), 0) <= 0)
+			return;
+	}
+}
+
+static void
+answer(const struct talk *talk)
+{
+	const struct odd_server *server = talk->server;
+	const char *text = server->text;
+	static const char more[4096];
+
+	if (!read_request(talk))
+		return;
+	if (server->manner != ODD_BYTE_BY_BYTE && !put(talk, text, strlen(text)))
+		return;
+	if (server->manner == ODD_ENDLESS)
+		while (!server->is_over && put(talk, more, sizeof(more)))
+			;
+	for (; server->manner == ODD_BYTE_BY_BYTE && *text != '\0' && !server->is_over;
+		text++) {
+		(void)usleep(server->gap_ms * 1000);
+		if (!put(talk, text, 1))
+			return;
+	}
+	wait_for_end(talk);
+}
+
+static void
+serve(struct odd_server *server, int fd)
+{
+	const struct linger at_once = {.l_onoff = 1};
+	struct talk talk = {.server = server, .fd = fd};
+
+	if (server->manner == ODD_RESET)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	if (server->manner == ODD_HANG)
+		wait_for_end(&talk);
+	if (server->manner >= ODD_CLOSE)
+		return;
+	if (server->tls != NULL) {
+		talk.ssl = SSL_new(server->tls);
+		must(talk.ssl != NULL && SSL_set_fd(talk.ssl, fd) == 1);
+		if (SSL_accept(talk.ssl) == 1)
+			answer(&talk);
+		SSL_free(talk.ssl);
+	} else {
+		answer(&talk);
+	}
+}
+
+static void *
+run(void *argument)
+{
+	struct odd_server *server = argument;
+
+	while (!server->is_over) {
+		struct pollfd ready = {.fd = server->fd, .events = POLLIN};
+		int fd;
+
+		if (poll(&ready, 1, 10) <= 0)
+			continue;
+		fd = accept(server->fd, NULL, NULL);
+		if (fd < 0)
+			continue;
+		server->n_taken++;
+		serve(server, fd);
+		(void)close(fd);
+	}
+	return NULL;
+}
+
+static int
+open_port(uint16_t *port)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+		.sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+	socklen_t n_address = sizeof(address);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	must(fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
+		getsockname(fd, (struct sockaddr *)&address, &n_address) == 0);
+	*port = ntohs(address.sin_port);
+	return fd;
+}
+
+void
+odd_server_start(struct odd_server *server)
+{
+	server->fd = open_port(&server->port);
+	must(listen(server->fd, 1024) == 0);
+	server->is_over = false;
+	server->n_taken = 0;
+	must(pthread_create(&server->thread, NULL, run, server) == 0);
+}
+
+void
+odd_server_stop(struct odd_server *server)
+{
+	server->is_over = true;
+	(void)pthread_join(server->thread, NULL);
+	(void)close(server->fd);
+}
+
+uint16_t
+odd_closed_port(void)
+{
+	uint16_t port;
+
+	(void)close(open_port(&port));
+	return port;
+}
+
+static X509 *
+make_certificate(EVP_PKEY *key, const char *name)
+{
+	X509 *certificate = X509_new();
+	X509_NAME *subject = X509_get_subject_name(certificate);
+	X509_EXTENSION *names;
+	char text[128];
+
+	(void)snprintf(text, sizeof(text), "DNS:%s", name);
+	names = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, text);
+	must(names != NULL && X509_set_version(certificate, 2) == 1 &&
+		ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1) == 1 &&
+		X509_gmtime_adj(X509_getm_notBefore(certificate), -3600) != NULL &&
+		X509_gmtime_adj(X509_getm_notAfter(certificate), 86400) != NULL &&
+		X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
+			(const unsigned char *)name, -1, -1, 0) == 1 &&
+		X509_set_issuer_name(certificate, subject) == 1 &&
+		X509_set_pubkey(certificate, key) == 1 &&
+		X509_add_ext(certificate, names, -1) == 1 &&
+		X509_sign(certificate, key, EVP_sha256()) > 0);
+	X509_EXTENSION_free(names);
+	return certificate;
+}
+
+void *
+odd_tls_create(const char *name, const char *path)
+{
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	X509 *certificate = make_certificate(key, name);
+	SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
+	FILE *file = fopen(path, "w");
+
+	must(key != NULL && tls != NULL && file != NULL &&
+		PEM_write_X509(file, certificate) == 1 && fclose(file) == 0 &&
+		SSL_CTX_use_certificate(tls, certificate) == 1 &&
+		SSL_CTX_use_PrivateKey(tls, key) == 1);
+	X509_free(certificate);
+	EVP_PKEY_free(key);
+	return tls;
+}
+
+void
+odd_tls_destroy(void *tls)
+{
+	SSL_CTX_free(tls);
+}
