@@ -108,16 +108,16 @@ check_port_names(const struct cfg_port *ports, size_t n, struct cfg_errors *erro
 	}
 }
 
-/* What an interface's name is to be where this is none; NULL: it may be one. */
-static const char *
-find_interface_flaw(const char *name)
+const char *
+cfg_find_interface_flaw(const char *name)
 {
 	/* Sysctls have folders of these names beside the interfaces', and lo is there already.
 	 */
 	static const char *const taken[] = {".", "..", "all", "default", "lo", NULL};
 
 	for (const char *at = name; *at != '\0'; at++) {
-		/* Of a TAP device the kernel replaces %d, and the driver splits at ,=[. */
+		/* Of a TAP or TUN device the kernel replaces %d, and the driver splits at ,=[.
+		 */
 		if (*at <= ' ' || *at > '~' || strchr("/:,%=[", *at) != NULL)
 			return "of printable ASCII without blanks and any of /:,%=[";
 	}
@@ -132,19 +132,23 @@ find_interface_flaw(const char *name)
  * A port's twin is a TAP device of its name. Packet sockets have none: the kernel hears by
  * their interface itself.
  */
+bool
+cfg_has_twin(const struct cfg_dataplane *dataplane, const struct cfg_port *port)
+{
+	return dataplane->kernel == CFG_KERNEL_TAP && port->name != NULL &&
+	       port->device != NULL && !lb_device_is_packet_socket(port->device);
+}
+
 static void
 check_twin_names(const struct cfg_dataplane *dataplane, size_t n, struct cfg_errors *errors)
 {
-	if (dataplane->kernel != CFG_KERNEL_TAP)
-		return;
 	for (size_t i = 0; i < n; i++) {
 		const struct cfg_port *port = &dataplane->ports[i];
 		const char *expected;
 
-		if (port->name == NULL || port->device == NULL ||
-			lb_device_is_packet_socket(port->device))
+		if (!cfg_has_twin(dataplane, port))
 			continue;
-		expected = find_interface_flaw(port->name);
+		expected = cfg_find_interface_flaw(port->name);
 		if (expected != NULL)
 			cfg_error(errors, port->name_pos,
 				"name: expected one %s, as with kernel: tap the kernel has an "
@@ -620,6 +624,7 @@ cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors)
 	check_places(model, errors);
 	check_echoes(model, errors);
 	cfg_check_addresses(model, errors);
+	cfg_check_announce(model, errors);
 	for (size_t i = 0; i < model->n_services; i++) {
 		const size_t n = n_backends + model->services[i].n_backends;
 

@@ -27,4 +27,13 @@ void cfg_check_addresses(const struct cfg_model *model, struct cfg_errors *error
 void cfg_check_own_address(const struct cfg_dataplane *dataplane,
 	const struct cfg_backend *backend, struct cfg_errors *errors);
 
+/** What an interface's name is to be where this is none; NULL: it may be one. */
+const char *cfg_find_interface_flaw(const char *name);
+
+/** Whether the kernel has a TAP device of the port's name. */
+bool cfg_has_twin(const struct cfg_dataplane *dataplane, const struct cfg_port *port);
+
+/** What is announced, and the interface for it. */
+void cfg_check_announce(const struct cfg_model *model, struct cfg_errors *errors);
+
 #endif

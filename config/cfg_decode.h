@@ -27,6 +27,9 @@ bool cfg_missing_key(const struct cfg_node *item, const char *what, const char *
 void cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_dataplane *out);
 
+void cfg_decode_announce(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_announce *out);
+
 void cfg_decode_services(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_model *out);
 

@@ -64,6 +64,11 @@ cfg_model_init(struct cfg_model *model)
 			},
 		.control_socket = default_socket,
 		.control_metrics = default_metrics,
+		.announce =
+			{
+				.table = CFG_TABLE_MAIN,
+				.withdraw_before_stop_ns = 5ull * NS_PER_S,
+			},
 	};
 }
 
@@ -104,6 +109,7 @@ cfg_model_fini(struct cfg_model *model)
 	free(model->services);
 	free_text(model->control_socket);
 	free_text(model->control_metrics);
+	free(model->announce.interface);
 	free(model->file);
 	cfg_model_init(model);
 }
@@ -270,9 +276,12 @@ cfg_model_copy(const struct cfg_model *model, struct cfg_model *out)
 	copy.dataplane = model->dataplane;
 	copy.dataplane.ports = NULL;
 	copy.dataplane.n_ports = 0;
+	copy.announce = model->announce;
+	copy.announce.interface = NULL;
 	copy.hash_seed = model->hash_seed;
 	if (cfg_model_set_text(&copy.control_socket, model->control_socket) != 0 ||
 		cfg_model_set_text(&copy.control_metrics, model->control_metrics) != 0 ||
+		copy_text(model->announce.interface, &copy.announce.interface) != 0 ||
 		copy_text(model->file, &copy.file) != 0 ||
 		copy_ports(&model->dataplane, &copy.dataplane) != 0 ||
 		copy_services(model, &copy) != 0) {
@@ -432,13 +441,22 @@ is_same_dataplane(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
 	return true;
 }
 
+static bool
+is_same_announce(const struct cfg_announce *a, const struct cfg_announce *b)
+{
+	return is_same_text(a->interface, b->interface) && a->table == b->table &&
+	       a->metric == b->metric &&
+	       a->withdraw_before_stop_ns == b->withdraw_before_stop_ns;
+}
+
 bool
 cfg_model_equal(const struct cfg_model *a, const struct cfg_model *b)
 {
 	if (!is_same_dataplane(&a->dataplane, &b->dataplane) ||
 		!is_same_text(a->control_socket, b->control_socket) ||
 		!is_same_text(a->control_metrics, b->control_metrics) ||
-		a->hash_seed != b->hash_seed || a->n_services != b->n_services)
+		!is_same_announce(&a->announce, &b->announce) || a->hash_seed != b->hash_seed ||
+		a->n_services != b->n_services)
 		return false;
 	for (size_t i = 0; i < a->n_services; i++) {
 		if (!is_same_service(&a->services[i], &b->services[i]))

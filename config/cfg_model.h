@@ -210,10 +210,23 @@ struct cfg_dataplane {
 	struct cfg_pos ports_pos; /**< of the ports' value, or the nearest around it */
 };
 
+/** The kernel's table of routes that packets go by, rtnetlink(7)'s RT_TABLE_MAIN. */
+#define CFG_TABLE_MAIN 254u
+
+/** The routes by which a routing daemon learns which services are ready. */
+struct cfg_announce {
+	char *interface; /**< they lead to; NULL: there are none; set by cfg_model_set_text() */
+	uint32_t table;  /**< of the kernel's, that they are in; 1.., not 255 */
+	uint32_t metric; /**< 0: the kernel's own */
+	uint64_t withdraw_before_stop_ns;
+	struct cfg_pos interface_pos; /**< of its value */
+};
+
 struct cfg_model {
 	struct cfg_dataplane dataplane;
 	char *control_socket;  /**< read it; only cfg_model_set_text() replaces it */
 	char *control_metrics; /**< ADDRESS:PORT, or NULL: off; likewise */
+	struct cfg_announce announce;
 	struct cfg_service *services;
 	size_t n_services;
 	uint64_t hash_seed;
@@ -243,7 +256,8 @@ void cfg_model_init(struct cfg_model *model);
 void cfg_model_fini(struct cfg_model *model);
 
 /**
- * Replace control_socket or control_metrics, whose defaults are not on the heap.
+ * Replace control_socket, control_metrics or announce.interface: the defaults are not on the
+ * heap.
  *
  * @param where   Of a model.
  * @param text    Copied; NULL leaves nothing there.

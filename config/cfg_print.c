@@ -208,6 +208,33 @@ print_control(const struct cfg_model *model, FILE *to)
 	(void)fputc('\n', to);
 }
 
+/* Where it is not as it would be anyway. */
+static void
+print_announce(const struct cfg_announce *announce, FILE *to)
+{
+	char delay[CFG_DURATION_TEXT_BYTES];
+	struct cfg_model defaults;
+	const struct cfg_announce *usual = &defaults.announce;
+
+	cfg_model_init(&defaults);
+	if (announce->interface == NULL && announce->table == usual->table &&
+		announce->metric == usual->metric &&
+		announce->withdraw_before_stop_ns == usual->withdraw_before_stop_ns)
+		return;
+	(void)fputs("announce:\n  interface: ", to);
+	if (announce->interface == NULL)
+		(void)fputs("off", to);
+	else
+		print_text(announce->interface, to);
+	if (announce->table == CFG_TABLE_MAIN)
+		(void)fputs("\n  table: main\n", to);
+	else
+		(void)fprintf(to, "\n  table: %" PRIu32 "\n", announce->table);
+	(void)fprintf(to, "  metric: %" PRIu32 "\n  withdraw_before_stop: %s\n",
+		announce->metric,
+		cfg_format_duration(announce->withdraw_before_stop_ns, delay));
+}
+
 /* In quotes: 0012 and 1e10 are numbers for some readers. */
 static void
 print_quic_ids(const struct cfg_backend *backend, FILE *to)
@@ -345,6 +372,7 @@ cfg_print(const struct cfg_model *model, FILE *to)
 {
 	print_dataplane(&model->dataplane, to);
 	print_control(model, to);
+	print_announce(&model->announce, to);
 	if (model->n_services == 0)
 		(void)fputs("services: []\n", to);
 	else

@@ -107,8 +107,8 @@ decode_control(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 static void
 decode_root(const struct cfg_node *root, struct cfg_errors *errors, struct cfg_model *out)
 {
-	static const char *const keys[] = {"dataplane", "control", "services", "hash_seed",
-		NULL};
+	static const char *const keys[] = {"dataplane", "control", "announce", "services",
+		"hash_seed", NULL};
 	const struct cfg_node *seed;
 
 	if (root == NULL || cfg_node_is_null(root)) {
@@ -124,6 +124,7 @@ decode_root(const struct cfg_node *root, struct cfg_errors *errors, struct cfg_m
 	}
 	cfg_decode_dataplane(cfg_node_get(root, "dataplane"), errors, &out->dataplane);
 	decode_control(cfg_node_get(root, "control"), errors, out);
+	cfg_decode_announce(cfg_node_get(root, "announce"), errors, &out->announce);
 	cfg_decode_services(cfg_node_get(root, "services"), errors, out);
 	seed = cfg_node_get(root, "hash_seed");
 	if (seed != NULL)

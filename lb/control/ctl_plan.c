@@ -150,6 +150,23 @@ make_seed(uint64_t seed)
 	return json_string(text);
 }
 
+static int
+add_announce(json_t *list, const struct cfg_announce *now, const struct cfg_announce *next)
+{
+	int failed = 0;
+
+	failed |= add_change(list, "announce.interface", make_text_or_null(now->interface),
+		make_text_or_null(next->interface));
+	failed |= add_change(list, "announce.table", json_integer(now->table),
+		json_integer(next->table));
+	failed |= add_change(list, "announce.metric", json_integer(now->metric),
+		json_integer(next->metric));
+	failed |= add_change(list, "announce.withdraw_before_stop",
+		make_duration(now->withdraw_before_stop_ns),
+		make_duration(next->withdraw_before_stop_ns));
+	return failed;
+}
+
 static json_t *
 make_settings(const struct cfg_model *now, const struct cfg_model *next)
 {
@@ -160,6 +177,7 @@ make_settings(const struct cfg_model *now, const struct cfg_model *next)
 		make_text_or_null(next->control_socket));
 	failed |= add_change(list, "control.metrics", make_text_or_null(now->control_metrics),
 		make_text_or_null(next->control_metrics));
+	failed |= add_announce(list, &now->announce, &next->announce);
 	failed |= add_change(list, "hash_seed", make_seed(now->hash_seed),
 		make_seed(next->hash_seed));
 	return ctl_params_finish(list, failed);

@@ -58,6 +58,26 @@ static const struct {
 		HEAD "  backends:\n  - {name: a, address: 10.0.0.1}\n"
 		     "  - {name: b, address: 10.0.0.2, weight: 0}\n",
 		""},
+	{"a default route announced in a table of its own",
+		"announce: {interface: v, table: 100}\nservices:\n"
+		"- {name: a, address: 0.0.0.0/0, protocol: tcp, port: 1}\n",
+		""},
+	{"the longest prefixes that hold half of all are announced",
+		"announce: {interface: v, table: main, withdraw_before_stop: 0s}\nservices:\n"
+		"- {name: a, address: 128.0.0.0/1, protocol: tcp, port: 1}\n"
+		"- {name: b, address: '8000::/1', protocol: tcp, port: 1}\n",
+		""},
+	{"nothing announced, and a default route",
+		"announce: {interface: off}\nservices:\n"
+		"- {name: a, address: 0.0.0.0/0, protocol: tcp, port: 1}\n",
+		""},
+	{"an interface of a port's name that has no twin",
+		"dataplane: {ports: [{name: v, device: 'net_af_packet,iface=eth0'}]}\n"
+		"announce: {interface: v}\n",
+		""},
+	{"announced without an interface", "announce: {metric: 7}\n",
+		"f:1:11: warning: without 'interface' nothing is announced; name one, such as "
+		"shunt-vips\n"},
 	{"no backends", HEAD "  backends: []\n", ""},
 	{"as many backends as slots",
 		HEAD "  table: {size: 7}\n  backends:\n"

@@ -16,6 +16,7 @@ static const char text[] =
 	"dataplane:\n  ports:\n"
 	"  - {name: wan, device: net_null0, addresses: [192.0.2.1/24]}\n"
 	"control: {socket: /run/s, metrics: '127.0.0.1:1'}\n"
+	"announce: {interface: vips}\n"
 	"services:\n"
 	"- {name: web, address: 198.51.100.10, protocol: tcp, port: 443, backends: [\n"
 	"  {name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]}\n"

@@ -21,6 +21,7 @@ static const char base[] =
 	"  handoff: 128\n"
 	"  replies: {total: 300, source: 30}\n"
 	"control: {socket: /run/s, metrics: '127.0.0.1:1'}\n"
+	"announce: {interface: vips, table: 33, metric: 44, withdraw_before_stop: 55s}\n"
 	"services:\n"
 	"- {name: w, address: 198.51.100.0/28, protocol: any, port: any,\n"
 	"   table: {algorithm: ring, size: 101}, affinity: source-ip, forward: vxlan,\n"
@@ -69,6 +70,12 @@ static const struct {
 	{"the socket", "/run/s", "/run/t", false},
 	{"metrics", "127.0.0.1:1'", "127.0.0.1:2'", false},
 	{"metrics off", "'127.0.0.1:1'", "off", false},
+	{"where it is announced", "interface: vips", "interface: vip", false},
+	{"nothing announced", "interface: vips", "interface: off", false},
+	{"the table of what is announced", "table: 33", "table: 34", false},
+	{"the metric", "metric: 44", "metric: 43", false},
+	{"the time before a stop", "before_stop: 55s", "before_stop: 56s", false},
+	{"the same in another unit", "before_stop: 55s", "before_stop: 55000ms", true},
 	{"a service's name", "name: w", "name: x", false},
 	{"a service's address", "198.51.100.0/28", "198.51.100.16/28", false},
 	{"a service's prefix", "198.51.100.0/28", "198.51.100.0/29", false},
@@ -200,6 +207,10 @@ test_an_empty_model_has_defaults_and_copies(void **state)
 	assert_int_equal(model.dataplane.replies_source, 100);
 	assert_string_equal(model.control_socket, "/run/shunt/shunt.sock");
 	assert_string_equal(model.control_metrics, "127.0.0.1:9464");
+	assert_null(model.announce.interface);
+	assert_int_equal(model.announce.table, 254);
+	assert_int_equal(model.announce.metric, 0);
+	assert_int_equal(model.announce.withdraw_before_stop_ns, 5 * 1000000000ull);
 	assert_int_equal(model.hash_seed, 0);
 	assert_int_equal(model.n_services, 0);
 	assert_int_equal(cfg_model_copy(&model, &copy), 0);

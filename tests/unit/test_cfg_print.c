@@ -86,6 +86,11 @@ test_every_key_is_printed(void **state)
 		"control:\n"
 		"  socket: \"/run/s\"\n"
 		"  metrics: off\n"
+		"announce:\n"
+		"  interface: shunt-vips\n"
+		"  table: main\n"
+		"  metric: 20\n"
+		"  withdraw_before_stop: 0s\n"
 		"services:\n"
 		"  - name: w\n"
 		"    address: \"2001:db8::/32\"\n"
@@ -347,6 +352,19 @@ make_bounds(uint64_t *seed, struct cfg_dataplane *out)
 }
 
 static void
+make_announce(uint64_t *seed, struct cfg_announce *out)
+{
+	/* Table main does not take every prefix. */
+	out->table = 1 + xrand_below(seed, CFG_TABLE_MAIN - 1);
+	if (xrand_below(seed, 2) == 0)
+		assert_int_equal(cfg_model_set_text(&out->interface, "shunt-vips"), 0);
+	if (xrand_below(seed, 2) == 0)
+		out->metric = xrand_below(seed, UINT32_MAX);
+	if (xrand_below(seed, 2) == 0)
+		out->withdraw_before_stop_ns = 1000000ull * xrand_below(seed, 300001);
+}
+
+static void
 make_model(uint64_t *seed, struct cfg_model *out)
 {
 	cfg_model_init(out);
@@ -375,6 +393,7 @@ make_model(uint64_t *seed, struct cfg_model *out)
 	out->n_services = xrand_below(seed, 5);
 	for (size_t i = 0; i < out->n_services; i++)
 		make_service(seed, i, &out->services[i]);
+	make_announce(seed, &out->announce);
 }
 
 static void

@@ -899,6 +899,60 @@ static const struct {
 	{"metrics of IPv4 in brackets", BYTES("control: {metrics: '[127.0.0.1]:9464'}\n"),
 		"f:1:20: metrics: expected off or ADDRESS:PORT such as 127.0.0.1:9464 or "
 		"\"[::1]:9464\", found the value '[127.0.0.1]:9464'\n"},
+	{"an interface that is empty", BYTES("announce: {interface: ''}\n"),
+		"f:1:23: interface: expected a text that is not empty, found the value ''\n"},
+	{"an interface that is nothing", BYTES("announce: {interface: ~}\n"),
+		"f:1:23: interface: expected a text that is not empty, found nothing\n"},
+	{"an interface with a blank", BYTES("announce: {interface: shunt vips}\n"),
+		"f:1:23: interface: expected off or a name of printable ASCII without blanks "
+		"and any of /:,%=[, found 'shunt vips'\n"},
+	{"an interface that the kernel would number", BYTES("announce: {interface: tun%d}\n"),
+		"f:1:23: interface: expected off or a name of printable ASCII without blanks "
+		"and any of /:,%=[, found 'tun%d'\n"},
+	{"an interface of 16 bytes", BYTES("announce: {interface: shunt-vips-34567}\n"),
+		"f:1:23: interface: expected off or a name of at most 15 bytes, found "
+		"'shunt-vips-34567'\n"},
+	{"an interface that is there already", BYTES("announce: {interface: lo}\n"),
+		"f:1:23: interface: expected off or a name other than '.', '..', 'all', "
+		"'default' and 'lo', found 'lo'\n"},
+	{"an interface that is a port's twin",
+		BYTES("dataplane: {ports: [{name: wan, device: d}]}\n"
+		      "announce: {interface: wan}\n"),
+		"f:2:23: interface: 'wan' is that of a port's twin; expected a name of its "
+		"own, "
+		"such as shunt-vips\n"},
+	{"the table of the kernel's addresses", BYTES("announce: {interface: v, table: 255}\n"),
+		"f:1:33: table: expected main or a whole number from 1 to 4294967295 other "
+		"than 255, the kernel's own, found the value '255'\n"},
+	{"a table of no number", BYTES("announce: {interface: v, table: local}\n"),
+		"f:1:33: table: expected main or a whole number from 1 to 4294967295 other "
+		"than 255, the kernel's own, found the value 'local'\n"},
+	{"table 0", BYTES("announce: {interface: v, table: 0}\n"),
+		"f:1:33: table: expected main or a whole number from 1 to 4294967295 other "
+		"than 255, the kernel's own, found the value '0'\n"},
+	{"a metric too high", BYTES("announce: {interface: v, metric: 4294967296}\n"),
+		"f:1:34: metric: expected a whole number from 0 to 4294967295, found the value "
+		"'4294967296'\n"},
+	{"a withdrawal without a unit",
+		BYTES("announce: {interface: v, withdraw_before_stop: 5}\n"),
+		"f:1:48: withdraw_before_stop: expected a time with its unit (ns, us, ms, s, "
+		"m, h or d) from 0s to 5m, such as 30s, found the value '5'\n"},
+	{"a withdrawal too long",
+		BYTES("announce: {interface: v, withdraw_before_stop: 301s}\n"),
+		"f:1:48: withdraw_before_stop: expected a time with its unit (ns, us, ms, s, "
+		"m, h or d) from 0s to 5m, such as 30s, found the value '301s'\n"},
+	{"an unknown key of announce", BYTES("announce: {interface: v, metrik: 1}\n"),
+		"f:1:26: unknown key 'metrik'; did you mean 'metric'?\n"},
+	{"a default route announced in table main",
+		BYTES("announce: {interface: v}\nservices:\n"
+		      "- {name: a, address: 0.0.0.0/0, protocol: tcp, port: 1}\n"
+		      "- {name: b, address: '::/0', protocol: tcp, port: 1}\n"),
+		"f:3:22: address: announced in table main, a default route would take what the "
+		"balancer itself sends; expected a longer prefix, or an announce.table of its "
+		"own\n"
+		"f:4:22: address: announced in table main, a default route would take what the "
+		"balancer itself sends; expected a longer prefix, or an announce.table of its "
+		"own\n"},
 	{"an empty socket", BYTES("control: {socket: ''}\n"),
 		"f:1:19: socket: expected a path of 1 to 107 bytes, found the value ''\n"},
 	{"a socket longer than an address holds",
@@ -910,7 +964,8 @@ static const struct {
 		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 		"a...'\n"},
 	{"a root that is a list", BYTES("- services\n"),
-		"f:1:1: expected a mapping with the keys dataplane, control, services and "
+		"f:1:1: expected a mapping with the keys dataplane, control, announce, "
+		"services and "
 		"hash_seed, found a list\n"},
 	{"an empty file", BYTES(""),
 		"f:1:1: nothing is in it; write 'services: []' for a configuration without "
@@ -1056,7 +1111,8 @@ static const struct {
 		"f:2:3: merge keys (<<) are not taken; write the keys out\n"
 		"f:3:11: kernel: expected tap or none, found the value '5'\n"},
 	{"a merge key in quotes is a key like others", BYTES("\"<<\": 1\n"),
-		"f:1:1: unknown key '<<'; the keys here are dataplane, control, services and "
+		"f:1:1: unknown key '<<'; the keys here are dataplane, control, announce, "
+		"services and "
 		"hash_seed\n"},
 	{"a NUL in a text and in a key beside another error",
 		BYTES("control: {socket: \"a\\0b\", \"metrics\\0x\": off}\n"
@@ -1379,6 +1435,8 @@ test_every_key_is_read(void **state)
 	static const char text[] =
 		"hash_seed: 18446744073709551615\n"
 		"control: {socket: /run/s, metrics: off}\n"
+		"announce: {interface: vips, table: 4294967295, metric: 4294967295,\n"
+		"  withdraw_before_stop: 5m}\n"
 		"dataplane:\n"
 		"  workers: 127\n"
 		"  kernel: none\n"
@@ -1417,6 +1475,10 @@ test_every_key_is_read(void **state)
 	assert_true(model.hash_seed == UINT64_MAX);
 	assert_string_equal(model.control_socket, "/run/s");
 	assert_null(model.control_metrics);
+	assert_string_equal(model.announce.interface, "vips");
+	assert_int_equal(model.announce.table, UINT32_MAX);
+	assert_int_equal(model.announce.metric, UINT32_MAX);
+	assert_int_equal(model.announce.withdraw_before_stop_ns, 300 * 1000000000ull);
 	assert_string_equal(model.file, "f");
 	assert_int_equal(model.dataplane.workers, 127);
 	assert_int_equal(model.dataplane.kernel, CFG_KERNEL_NONE);
