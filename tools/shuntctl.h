@@ -61,8 +61,26 @@ struct shuntctl {
  */
 int shuntctl_call(struct shuntctl *ctl, const char *method, json_t *params, json_t **result);
 
+/** Writes a result for people. Returns the exit status. */
+typedef int (*shuntctl_print_fn)(const json_t *result);
+
+/**
+ * Call a method and write its result: as JSON where that is asked for, else by print.
+ *
+ * @param params  As of shuntctl_call().
+ * @param print   NULL: it is done, and there is nothing to say.
+ */
+int shuntctl_ask(struct shuntctl *ctl, const char *method, json_t *params,
+	shuntctl_print_fn print);
+
+/** A member of an object that is a text; "-" where it is not there, or null. */
+const char *shuntctl_text_of(const json_t *object, const char *key);
+
 /** Tell of bad usage: "shuntctl: WHAT", and where help is. Returns SHUNTCTL_BAD_USAGE. */
 int shuntctl_usage_error(const char *what, ...) __attribute__((format(printf, 1, 2)));
+
+/** Tell that what was typed, from which no JSON could be made, is no UTF-8. As above. */
+int shuntctl_no_utf8(void);
 
 /** Tell that memory is short. Returns SHUNTCTL_FAILED. */
 int shuntctl_no_memory(void);

@@ -33,6 +33,12 @@ shuntctl_usage_error(const char *what, ...)
 }
 
 int
+shuntctl_no_utf8(void)
+{
+	return shuntctl_usage_error("names and values are to be UTF-8");
+}
+
+int
 shuntctl_no_memory(void)
 {
 	(void)fputs("shuntctl: there is not enough memory\n", stderr);
@@ -159,4 +165,28 @@ shuntctl_call(struct shuntctl *ctl, const char *method, json_t *params, json_t *
 		tell_no_answer(ctl->socket, -ret);
 	}
 	return status;
+}
+
+int
+shuntctl_ask(struct shuntctl *ctl, const char *method, json_t *params, shuntctl_print_fn print)
+{
+	json_t *result;
+	int status = shuntctl_call(ctl, method, params, &result);
+
+	if (status != SHUNTCTL_DONE)
+		return status;
+	if (ctl->is_json)
+		status = shuntctl_write_json(result, false);
+	else if (print != NULL)
+		status = print(result);
+	json_decref(result);
+	return status;
+}
+
+const char *
+shuntctl_text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text != NULL ? text : "-";
 }

@@ -36,7 +36,7 @@ edit(struct shuntctl *ctl, const char *method, json_t *params)
 	int status;
 
 	if (params == NULL)
-		return shuntctl_usage_error("names and values are to be UTF-8");
+		return shuntctl_no_utf8();
 	status = shuntctl_call(ctl, method, params, &result);
 	return status == SHUNTCTL_DONE ? finish_edit(ctl, result) : status;
 }
@@ -55,7 +55,7 @@ split_name(const char *text)
 	params = json_pack("{s:s%, s:s}", CTL_KEY_SERVICE, text, (size_t)(slash - text),
 		CTL_KEY_NAME, slash + 1);
 	if (params == NULL)
-		(void)shuntctl_usage_error("a name is to be UTF-8");
+		(void)shuntctl_no_utf8();
 	return params;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +8,7 @@
 #include "lb_compiler.h"
 #include "shuntctl.h"
 
-/* The daemon has a working folder of its own: paths go to it whole. NULL: no memory. */
+/* The daemon has a working folder of its own: paths go to it whole. NULL: errno says why. */
 static char *
 make_absolute(const char *path)
 {
@@ -23,22 +24,19 @@ make_absolute(const char *path)
 	return whole;
 }
 
-static json_t *
-make_params(const char *path)
+static int
+make_params(const char *path, json_t **out)
 {
 	char *whole = make_absolute(path);
-	json_t *params = whole == NULL ? NULL : json_pack("{s:s}", CTL_KEY_PATH, whole);
 
+	if (whole == NULL) {
+		(void)fprintf(stderr, "shuntctl: where %s is cannot be found out: %s\n", path,
+			strerror(errno));
+		return SHUNTCTL_FAILED;
+	}
+	*out = json_pack("{s:s}", CTL_KEY_PATH, whole);
 	free(whole);
-	return params;
-}
-
-static const char *
-text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text != NULL ? text : "-";
+	return *out != NULL ? SHUNTCTL_DONE : shuntctl_no_utf8();
 }
 
 static void
@@ -61,7 +59,7 @@ print_changes(const json_t *changes, const char *indent)
 	for (size_t i = 0; i < json_array_size(changes); i++) {
 		const json_t *change = json_array_get(changes, i);
 
-		(void)printf("%s%s: ", indent, text_of(change, CTL_KEY_KEY));
+		(void)printf("%s%s: ", indent, shuntctl_text_of(change, CTL_KEY_KEY));
 		print_value(json_object_get(change, CTL_KEY_FROM));
 		(void)fputs(" -> ", stdout);
 		print_value(json_object_get(change, CTL_KEY_TO));
@@ -73,7 +71,7 @@ print_changes(const json_t *changes, const char *indent)
 static char
 sign_of(const json_t *object)
 {
-	const char *change = text_of(object, CTL_KEY_CHANGE);
+	const char *change = shuntctl_text_of(object, CTL_KEY_CHANGE);
 
 	if (strcmp(change, CTL_CHANGE_ADD) == 0)
 		return '+';
@@ -100,7 +98,8 @@ print_service(const json_t *service)
 	const json_t *moved = json_object_get(service, CTL_KEY_SLOTS_MOVED);
 	const json_int_t n_slots = json_integer_value(json_object_get(service, CTL_KEY_SLOTS));
 
-	(void)printf("%c service %s: ", sign_of(service), text_of(service, CTL_KEY_NAME));
+	(void)printf("%c service %s: ", sign_of(service),
+		shuntctl_text_of(service, CTL_KEY_NAME));
 	if (json_is_integer(moved))
 		(void)printf("%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
 			     " slots move (%.2f %%)",
@@ -114,7 +113,7 @@ print_service(const json_t *service)
 		const json_t *backend = json_array_get(backends, i);
 
 		(void)printf("  %c backend %s\n", sign_of(backend),
-			text_of(backend, CTL_KEY_NAME));
+			shuntctl_text_of(backend, CTL_KEY_NAME));
 		print_changes(json_object_get(backend, CTL_KEY_CHANGES), "      ");
 	}
 }
@@ -176,13 +175,12 @@ tell_obstacle(const char *path, const json_t *result)
 int
 shuntctl_plan(struct shuntctl *ctl)
 {
-	json_t *params = make_params(ctl->args[0]);
+	json_t *params;
 	json_t *result;
-	int status;
+	int status = make_params(ctl->args[0], &params);
 
-	if (params == NULL)
-		return shuntctl_usage_error("%s: a path is to be UTF-8", ctl->args[0]);
-	status = shuntctl_call(ctl, CTL_METHOD_PLAN, params, &result);
+	if (status == SHUNTCTL_DONE)
+		status = shuntctl_call(ctl, CTL_METHOD_PLAN, params, &result);
 	if (status != SHUNTCTL_DONE)
 		return status;
 	status = ctl->is_json ? shuntctl_write_json(result, false) : print_plan(result);
@@ -196,33 +194,17 @@ int
 shuntctl_reload(struct shuntctl *ctl)
 {
 	json_t *params = NULL;
-	json_t *result;
-	int status;
+	int status = SHUNTCTL_DONE;
 
-	if (ctl->n_args > 0) {
-		params = make_params(ctl->args[0]);
-		if (params == NULL)
-			return shuntctl_usage_error("%s: a path is to be UTF-8", ctl->args[0]);
-	}
-	status = shuntctl_call(ctl, CTL_METHOD_RELOAD, params, &result);
+	if (ctl->n_args > 0)
+		status = make_params(ctl->args[0], &params);
 	if (status != SHUNTCTL_DONE)
 		return status;
-	if (ctl->is_json)
-		status = shuntctl_write_json(result, false);
-	json_decref(result);
-	return status;
+	return shuntctl_ask(ctl, CTL_METHOD_RELOAD, params, NULL);
 }
 
 int
 shuntctl_config_save(struct shuntctl *ctl)
 {
-	json_t *result;
-	int status = shuntctl_call(ctl, CTL_METHOD_CONFIG_SAVE, NULL, &result);
-
-	if (status != SHUNTCTL_DONE)
-		return status;
-	if (ctl->is_json)
-		status = shuntctl_write_json(result, false);
-	json_decref(result);
-	return status;
+	return shuntctl_ask(ctl, CTL_METHOD_CONFIG_SAVE, NULL, NULL);
 }

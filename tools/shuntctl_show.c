@@ -6,36 +6,12 @@
 #include "shuntctl.h"
 #include "shuntctl_table.h"
 
-typedef int (*print_fn)(const json_t *result);
-
-/* One call without or with params, and its result as JSON or as print writes it. */
-static int
-show(struct shuntctl *ctl, const char *method, json_t *params, print_fn print)
-{
-	json_t *result;
-	int status = shuntctl_call(ctl, method, params, &result);
-
-	if (status != SHUNTCTL_DONE)
-		return status;
-	status = ctl->is_json ? shuntctl_write_json(result, false) : print(result);
-	json_decref(result);
-	return status;
-}
-
 static int
 finish_table(struct shuntctl_table *table)
 {
 	if (!shuntctl_table_print(table, stdout))
 		return shuntctl_no_memory();
 	return shuntctl_finish_output();
-}
-
-static const char *
-text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text != NULL ? text : "-";
 }
 
 static json_int_t
@@ -90,10 +66,11 @@ print_status(const json_t *result)
 	(void)printf("shuntd %s, process %" JSON_INTEGER_FORMAT ", up %" JSON_INTEGER_FORMAT
 		     "d %02" JSON_INTEGER_FORMAT ":%02" JSON_INTEGER_FORMAT
 		     ":%02" JSON_INTEGER_FORMAT "\n",
-		text_of(result, CTL_KEY_VERSION), number_of(result, CTL_KEY_PID),
+		shuntctl_text_of(result, CTL_KEY_VERSION), number_of(result, CTL_KEY_PID),
 		seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
 	(void)printf("configuration  %s, generation %" JSON_INTEGER_FORMAT "\n",
-		text_of(result, CTL_KEY_CONFIG), number_of(result, CTL_KEY_GENERATION));
+		shuntctl_text_of(result, CTL_KEY_CONFIG),
+		number_of(result, CTL_KEY_GENERATION));
 	(void)printf("services       %" JSON_INTEGER_FORMAT "\n",
 		number_of(result, CTL_KEY_SERVICES));
 	(void)printf("backends       %" JSON_INTEGER_FORMAT
@@ -110,7 +87,7 @@ print_status(const json_t *result)
 int
 shuntctl_status(struct shuntctl *ctl)
 {
-	return show(ctl, CTL_METHOD_STATUS, NULL, print_status);
+	return shuntctl_ask(ctl, CTL_METHOD_STATUS, NULL, print_status);
 }
 
 static void
@@ -120,8 +97,9 @@ add_table_cell(struct shuntctl_table *table, const json_t *service)
 	const bool has_overload = json_object_get(value, CTL_KEY_OVERLOAD) != NULL;
 
 	shuntctl_table_add(table, "%s:%" JSON_INTEGER_FORMAT "%s%s",
-		text_of(value, CTL_KEY_ALGORITHM), number_of(value, CTL_KEY_SIZE),
-		has_overload ? ":" : "", has_overload ? text_of(value, CTL_KEY_OVERLOAD) : "");
+		shuntctl_text_of(value, CTL_KEY_ALGORITHM), number_of(value, CTL_KEY_SIZE),
+		has_overload ? ":" : "",
+		has_overload ? shuntctl_text_of(value, CTL_KEY_OVERLOAD) : "");
 }
 
 static int
@@ -153,7 +131,7 @@ print_services(const json_t *result)
 int
 shuntctl_service_list(struct shuntctl *ctl)
 {
-	return show(ctl, CTL_METHOD_SERVICE_LIST, NULL, print_services);
+	return shuntctl_ask(ctl, CTL_METHOD_SERVICE_LIST, NULL, print_services);
 }
 
 /* The first column is what other commands take for a backend. */
@@ -172,8 +150,8 @@ print_backends(const json_t *backends, const char *service)
 		const json_t *backend = json_array_get(backends, i);
 
 		shuntctl_table_add(&table, "%s/%s",
-			service != NULL ? service : text_of(backend, CTL_KEY_SERVICE),
-			text_of(backend, CTL_KEY_NAME));
+			service != NULL ? service : shuntctl_text_of(backend, CTL_KEY_SERVICE),
+			shuntctl_text_of(backend, CTL_KEY_NAME));
 		for (size_t k = 0; k < LB_N_ELEMENTS(keys); k++)
 			shuntctl_table_add_member(&table, backend, keys[k]);
 	}
@@ -208,9 +186,9 @@ print_service(const json_t *result)
 	const json_t *table = json_object_get(service, CTL_KEY_TABLE);
 	const json_t *carry = json_object_get(service, CTL_KEY_CARRY);
 
-	(void)printf("%-12s %s\n", CTL_KEY_SERVICE, text_of(service, CTL_KEY_NAME));
+	(void)printf("%-12s %s\n", CTL_KEY_SERVICE, shuntctl_text_of(service, CTL_KEY_NAME));
 	(void)printf("%-12s %s, %" JSON_INTEGER_FORMAT " slots\n", CTL_KEY_TABLE,
-		text_of(table, CTL_KEY_ALGORITHM), number_of(table, CTL_KEY_SIZE));
+		shuntctl_text_of(table, CTL_KEY_ALGORITHM), number_of(table, CTL_KEY_SIZE));
 	for (size_t i = 0; i < LB_N_ELEMENTS(keys); i++) {
 		const json_t *value = json_object_get(service, keys[i]);
 
@@ -226,14 +204,17 @@ print_service(const json_t *result)
 	print_quic(json_object_get(service, CTL_KEY_QUIC));
 	(void)fputc('\n', stdout);
 	return print_backends(json_object_get(service, CTL_KEY_BACKENDS),
-		text_of(service, CTL_KEY_NAME));
+		shuntctl_text_of(service, CTL_KEY_NAME));
 }
 
 int
 shuntctl_service_show(struct shuntctl *ctl)
 {
-	return show(ctl, CTL_METHOD_SERVICE_SHOW,
-		json_pack("{s:s}", CTL_KEY_NAME, ctl->args[0]), print_service);
+	json_t *params = json_pack("{s:s}", CTL_KEY_NAME, ctl->args[0]);
+
+	if (params == NULL)
+		return shuntctl_no_utf8();
+	return shuntctl_ask(ctl, CTL_METHOD_SERVICE_SHOW, params, print_service);
 }
 
 static int
@@ -247,9 +228,12 @@ shuntctl_backend_list(struct shuntctl *ctl)
 {
 	json_t *params = NULL;
 
-	if (ctl->n_args > 0)
+	if (ctl->n_args > 0) {
 		params = json_pack("{s:s}", CTL_KEY_SERVICE, ctl->args[0]);
-	return show(ctl, CTL_METHOD_BACKEND_LIST, params, print_backend_list);
+		if (params == NULL)
+			return shuntctl_no_utf8();
+	}
+	return shuntctl_ask(ctl, CTL_METHOD_BACKEND_LIST, params, print_backend_list);
 }
 
 static void
@@ -257,10 +241,10 @@ print_outer(const json_t *outer)
 {
 	const json_t *source_port = json_object_get(outer, CTL_KEY_UDP_SOURCE_PORT);
 
-	(void)printf("outer     %s", text_of(outer, CTL_KEY_MODE));
+	(void)printf("outer     %s", shuntctl_text_of(outer, CTL_KEY_MODE));
 	if (json_is_string(json_object_get(outer, CTL_KEY_DESTINATION)))
-		(void)printf(" from %s to %s", text_of(outer, CTL_KEY_SOURCE),
-			text_of(outer, CTL_KEY_DESTINATION));
+		(void)printf(" from %s to %s", shuntctl_text_of(outer, CTL_KEY_SOURCE),
+			shuntctl_text_of(outer, CTL_KEY_DESTINATION));
 	if (json_is_integer(source_port))
 		(void)printf(", UDP port %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT,
 			json_integer_value(source_port), number_of(outer, CTL_KEY_UDP_PORT));
@@ -278,7 +262,7 @@ print_flow(const json_t *result)
 		(void)printf("flow      not known: the workers did not answer in time\n");
 		return;
 	}
-	(void)printf("flow      %s", text_of(result, CTL_KEY_FLOW));
+	(void)printf("flow      %s", shuntctl_text_of(result, CTL_KEY_FLOW));
 	if (json_is_object(entry)) {
 		const bool is_confirmed =
 			json_is_true(json_object_get(entry, CTL_KEY_CONFIRMED));
@@ -286,8 +270,8 @@ print_flow(const json_t *result)
 		(void)printf(", worker %" JSON_INTEGER_FORMAT " has ",
 			number_of(entry, CTL_KEY_WORKER));
 		if (json_is_string(json_object_get(entry, CTL_KEY_BACKEND)))
-			(void)printf("%s/%s", text_of(entry, CTL_KEY_SERVICE),
-				text_of(entry, CTL_KEY_BACKEND));
+			(void)printf("%s/%s", shuntctl_text_of(entry, CTL_KEY_SERVICE),
+				shuntctl_text_of(entry, CTL_KEY_BACKEND));
 		else
 			(void)printf("a backend that is gone");
 		(void)printf(", idle for %.1f s%s",
@@ -302,11 +286,11 @@ print_backend(const json_t *result)
 {
 	const json_t *next_hop = json_object_get(result, CTL_KEY_NEXT_HOP);
 
-	(void)printf("backend   %s (%s)\n", text_of(result, CTL_KEY_BACKEND),
-		text_of(result, CTL_KEY_BACKEND_ADDRESS));
+	(void)printf("backend   %s (%s)\n", shuntctl_text_of(result, CTL_KEY_BACKEND),
+		shuntctl_text_of(result, CTL_KEY_BACKEND_ADDRESS));
 	(void)printf("next hop  %s, port %s\n",
 		json_is_string(next_hop) ? json_string_value(next_hop) : "none",
-		text_of(result, CTL_KEY_PORT));
+		shuntctl_text_of(result, CTL_KEY_PORT));
 }
 
 static int
@@ -314,12 +298,12 @@ print_explanation(const json_t *result)
 {
 	const json_t *outer = json_object_get(result, CTL_KEY_OUTER);
 
-	(void)printf("verdict   %s", text_of(result, CTL_KEY_VERDICT));
+	(void)printf("verdict   %s", shuntctl_text_of(result, CTL_KEY_VERDICT));
 	if (json_is_string(json_object_get(result, CTL_KEY_REASON)))
-		(void)printf(" (%s)", text_of(result, CTL_KEY_REASON));
-	(void)printf("\nservice   %s\n", text_of(result, CTL_KEY_SERVICE));
+		(void)printf(" (%s)", shuntctl_text_of(result, CTL_KEY_REASON));
+	(void)printf("\nservice   %s\n", shuntctl_text_of(result, CTL_KEY_SERVICE));
 	if (json_is_string(json_object_get(result, CTL_KEY_HASH)))
-		(void)printf("hash      %s\n", text_of(result, CTL_KEY_HASH));
+		(void)printf("hash      %s\n", shuntctl_text_of(result, CTL_KEY_HASH));
 	if (json_is_integer(json_object_get(result, CTL_KEY_SLOT)))
 		(void)printf("slot      %" JSON_INTEGER_FORMAT "\n",
 			number_of(result, CTL_KEY_SLOT));
@@ -335,21 +319,23 @@ print_explanation(const json_t *result)
 int
 shuntctl_explain(struct shuntctl *ctl)
 {
-	return show(ctl, CTL_METHOD_EXPLAIN,
-		json_pack("{s:s, s:s, s:s}", CTL_KEY_PROTOCOL, ctl->args[0], CTL_KEY_CLIENT,
-			ctl->args[1], CTL_KEY_DESTINATION, ctl->args[2]),
-		print_explanation);
+	json_t *params = json_pack("{s:s, s:s, s:s}", CTL_KEY_PROTOCOL, ctl->args[0],
+		CTL_KEY_CLIENT, ctl->args[1], CTL_KEY_DESTINATION, ctl->args[2]);
+
+	if (params == NULL)
+		return shuntctl_no_utf8();
+	return shuntctl_ask(ctl, CTL_METHOD_EXPLAIN, params, print_explanation);
 }
 
 static int
 print_text(const json_t *result)
 {
-	(void)fputs(text_of(result, CTL_KEY_TEXT), stdout);
+	(void)fputs(shuntctl_text_of(result, CTL_KEY_TEXT), stdout);
 	return shuntctl_finish_output();
 }
 
 int
 shuntctl_config_show(struct shuntctl *ctl)
 {
-	return show(ctl, CTL_METHOD_CONFIG_SHOW, NULL, print_text);
+	return shuntctl_ask(ctl, CTL_METHOD_CONFIG_SHOW, NULL, print_text);
 }

@@ -958,6 +958,28 @@ class Plans(ControlCase):
 
 
 class Shows(ControlCase):
+    def test_names_that_are_no_utf8(self):
+        """Refused, and not left out: without its service a list would be of all backends."""
+        self.start()
+        for args in (("service", "show", "\udcff"), ("service", "remove", "\udcff"),
+                     ("backend", "list", "\udcff"), ("backend", "drain", "web/\udcff"),
+                     ("explain", "tcp", "\udcff:1", "198.51.100.10:80"),
+                     ("plan", "\udcff"), ("reload", "\udcff")):
+            with self.subTest(args[:2]):
+                self.refuse(*args, status=BAD_USAGE, says=("to be UTF-8",))
+
+    def test_a_path_from_a_folder_that_is_gone(self):
+        self.start()
+        gone = self.folder / "gone"
+        gone.mkdir()
+        done = subprocess.run(
+            ["sh", "-c", 'rmdir "$PWD" && exec "$1" reload x.yaml', "sh",
+             pathlib.Path(SHUNTCTL).resolve()], cwd=gone, check=False, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_S,
+            env={**os.environ, "SHUNT_SOCKET": str(self.daemon.socket)})
+        self.assertEqual(done.returncode, FAILED)
+        self.assertIn("where x.yaml is cannot be found out: ", done.stderr)
+
     def test_status(self):
         self.start(service(), service("dns", 1, address="198.51.100.53"))
         status = self.json("status")
