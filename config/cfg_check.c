@@ -7,12 +7,7 @@
 
 #include "cfg_check_parts.h"
 #include "cfg_seen.h"
-#include "lb_device.h"
 #include "lb_prime.h"
-
-#define MTU_IPV6_MIN 1280u
-/** Linux' IFNAMSIZ, less the NUL. */
-#define INTERFACE_BYTES_MAX 15u
 
 static uint64_t
 hash_name(const char *name)
@@ -20,8 +15,8 @@ hash_name(const char *name)
 	return cfg_hash_bytes(name, strlen(name), CFG_HASH_BEGIN);
 }
 
-static void
-tell_duplicate(struct cfg_errors *errors, const char *what, const char *name,
+void
+cfg_check_tell_duplicate(struct cfg_errors *errors, const char *what, const char *name,
 	struct cfg_pos pos, struct cfg_pos first)
 {
 	if (first.line != 0)
@@ -56,7 +51,7 @@ check_backend_names(const struct cfg_service *service, struct cfg_errors *errors
 			name == NULL ? i : cfg_seen_find_or_add(&seen, i, hash_name(name));
 
 		if (first != i)
-			tell_duplicate(errors, "backend of the service", name,
+			cfg_check_tell_duplicate(errors, "backend of the service", name,
 				backends[i].name_pos, backends[first].name_pos);
 	}
 	cfg_seen_fini(&seen);
@@ -84,118 +79,10 @@ check_service_names(const struct cfg_model *model, struct cfg_errors *errors)
 			name == NULL ? i : cfg_seen_find_or_add(&seen, i, hash_name(name));
 
 		if (first != i)
-			tell_duplicate(errors, "service", name, services[i].name_pos,
+			cfg_check_tell_duplicate(errors, "service", name, services[i].name_pos,
 				services[first].name_pos);
 	}
 	cfg_seen_fini(&seen);
-}
-
-/* The first n ports: few. */
-static void
-check_port_names(const struct cfg_port *ports, size_t n, struct cfg_errors *errors)
-{
-	for (size_t i = 1; i < n; i++) {
-		size_t first = 0;
-
-		if (ports[i].name == NULL)
-			continue;
-		while (first < i && (ports[first].name == NULL ||
-					    strcmp(ports[first].name, ports[i].name) != 0))
-			first++;
-		if (first < i)
-			tell_duplicate(errors, "port", ports[i].name, ports[i].name_pos,
-				ports[first].name_pos);
-	}
-}
-
-const char *
-cfg_find_interface_flaw(const char *name)
-{
-	/* Sysctls have folders of these names beside the interfaces', and lo is there already.
-	 */
-	static const char *const taken[] = {".", "..", "all", "default", "lo", NULL};
-
-	for (const char *at = name; *at != '\0'; at++) {
-		/* Of a TAP or TUN device the kernel replaces %d, and the driver splits at ,=[.
-		 */
-		if (*at <= ' ' || *at > '~' || strchr("/:,%=[", *at) != NULL)
-			return "of printable ASCII without blanks and any of /:,%=[";
-	}
-	if (strlen(name) > INTERFACE_BYTES_MAX)
-		return "of at most 15 bytes";
-	if (taken[cfg_find_word(name, taken)] != NULL)
-		return "other than '.', '..', 'all', 'default' and 'lo'";
-	return NULL;
-}
-
-/*
- * A port's twin is a TAP device of its name. Packet sockets have none: the kernel hears by
- * their interface itself.
- */
-bool
-cfg_has_twin(const struct cfg_dataplane *dataplane, const struct cfg_port *port)
-{
-	return dataplane->kernel == CFG_KERNEL_TAP && port->name != NULL &&
-	       port->device != NULL && !lb_device_is_packet_socket(port->device);
-}
-
-static void
-check_twin_names(const struct cfg_dataplane *dataplane, size_t n, struct cfg_errors *errors)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct cfg_port *port = &dataplane->ports[i];
-		const char *expected;
-
-		if (!cfg_has_twin(dataplane, port))
-			continue;
-		expected = cfg_find_interface_flaw(port->name);
-		if (expected != NULL)
-			cfg_error(errors, port->name_pos,
-				"name: expected one %s, as with kernel: tap the kernel has an "
-				"interface of this name, found '%s'; kernel: none takes any",
-				expected, port->name);
-	}
-}
-
-/* The first of the ports before one that has the same device; NULL: none. */
-static const struct cfg_port *
-find_same_device(const struct cfg_port *ports, size_t port)
-{
-	for (size_t i = 0; i < port && ports[port].device != NULL; i++) {
-		if (ports[i].device != NULL &&
-			lb_device_is_same(ports[i].device, ports[port].device))
-			return &ports[i];
-	}
-	return NULL;
-}
-
-static void
-check_devices(const struct cfg_port *ports, size_t n, struct cfg_errors *errors)
-{
-	for (size_t i = 1; i < n; i++) {
-		const struct cfg_port *first = find_same_device(ports, i);
-
-		if (first != NULL)
-			cfg_error(errors, ports[i].device_pos,
-				"device: '%s' is that of port '%s', on line %" PRIu32
-				"; expected one of its own",
-				ports[i].device, first->name == NULL ? "" : first->name,
-				first->device_pos.line);
-	}
-}
-
-static void
-check_ports(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
-{
-	const bool are_too_many = dataplane->n_ports > LB_PORTS_MAX;
-	const size_t n = are_too_many ? LB_PORTS_MAX : dataplane->n_ports;
-
-	check_port_names(dataplane->ports, n, errors);
-	check_twin_names(dataplane, n, errors);
-	check_devices(dataplane->ports, n, errors);
-	if (are_too_many)
-		cfg_error(errors, dataplane->ports[LB_PORTS_MAX].pos,
-			"one port too many; expected at most %u", LB_PORTS_MAX);
 }
 
 static uint64_t
@@ -307,40 +194,16 @@ check_echoes(const struct cfg_model *model, struct cfg_errors *errors)
 	cfg_seen_fini(&seen);
 }
 
-static bool
-has_family(const struct cfg_port *port, bool is_v4)
-{
-	for (size_t i = 0; i < port->n_addresses; i++) {
-		if (lb_addr_is_v4(&port->addresses[i].addr) == is_v4)
-			return true;
-	}
-	return false;
-}
-
 /* Whether a tunnel to a backend of this family has an address to begin at. */
 static bool
 can_send(const struct cfg_dataplane *dataplane, bool is_v4)
 {
 	for (size_t i = 0; i < dataplane->n_ports; i++) {
 		if ((dataplane->ports[i].bad & CFG_BAD_ADDRESS) != 0 ||
-			has_family(&dataplane->ports[i], is_v4))
+			cfg_check_has_family(&dataplane->ports[i], is_v4))
 			return true;
 	}
 	return dataplane->n_ports == 0;
-}
-
-static void
-check_port_mtus(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
-{
-	for (size_t i = 0; i < dataplane->n_ports; i++) {
-		const struct cfg_port *port = &dataplane->ports[i];
-
-		if (port->mtu < MTU_IPV6_MIN && has_family(port, false))
-			cfg_error(errors, port->mtu_pos,
-				"mtu: expected at least %u, as the port has an IPv6 address, "
-				"found %u",
-				MTU_IPV6_MIN, (unsigned int)port->mtu);
-	}
 }
 
 /* Where an error of a service's table is told. */
@@ -615,8 +478,7 @@ cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors)
 	const size_t n_before = errors->n_errors;
 	size_t n_backends = 0;
 
-	check_ports(&model->dataplane, errors);
-	check_port_mtus(&model->dataplane, errors);
+	cfg_check_ports(&model->dataplane, errors);
 	if (model->n_services > LB_SERVICES_MAX)
 		cfg_error(errors, model->services[LB_SERVICES_MAX].pos,
 			"one service too many; expected at most %u", LB_SERVICES_MAX);
@@ -637,14 +499,4 @@ cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors)
 		n_backends = n;
 	}
 	return errors->n_errors == n_before;
-}
-
-void
-cfg_check_daemon(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
-{
-	const struct cfg_pos top = {1, 1};
-
-	if (dataplane->n_ports == 0 && dataplane->bad == 0)
-		cfg_error(errors, dataplane->ports_pos.line != 0 ? dataplane->ports_pos : top,
-			"dataplane.ports: expected 1 to %u ports, found none", LB_PORTS_MAX);
 }

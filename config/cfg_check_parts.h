@@ -10,6 +10,16 @@
 
 #include "cfg_node.h"
 
+/** Ports: their names and twins' names, devices and MTUs, and how many they are. */
+void cfg_check_ports(const struct cfg_dataplane *dataplane, struct cfg_errors *errors);
+
+/** Whether one of a port's addresses is of IPv4, or of IPv6. */
+bool cfg_check_has_family(const struct cfg_port *port, bool is_v4);
+
+/** Tell of a name that another of its kind has, which `what` says; first: where, if known. */
+void cfg_check_tell_duplicate(struct cfg_errors *errors, const char *what, const char *name,
+	struct cfg_pos pos, struct cfg_pos first);
+
 /** The service's affinity, its QUIC configurations, and its backends' server ids. */
 void cfg_check_quic(const struct cfg_service *service, struct cfg_errors *errors);
 

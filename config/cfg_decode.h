@@ -24,6 +24,17 @@ size_t cfg_count_items(const struct cfg_node *node, const char *what,
 bool cfg_missing_key(const struct cfg_node *item, const char *what, const char *key,
 	struct cfg_errors *errors);
 
+/**
+ * The name of an item, which every one needs; errors is told where it is missing or wrong, and
+ * then neither is set.
+ *
+ * @param what       The kind of item, for messages.
+ * @param[out] out   To be freed.
+ * @param[out] pos   Where it stands.
+ */
+void cfg_decode_name(const struct cfg_node *item, const char *what, struct cfg_errors *errors,
+	char **out, struct cfg_pos *pos);
+
 void cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_dataplane *out);
 

@@ -53,6 +53,21 @@ cfg_missing_key(const struct cfg_node *item, const char *what, const char *key,
 	return false;
 }
 
+void
+cfg_decode_name(const struct cfg_node *item, const char *what, struct cfg_errors *errors,
+	char **out, struct cfg_pos *pos)
+{
+	const struct cfg_node *value = cfg_node_get(item, "name");
+	const char *text;
+
+	if (value == NULL) {
+		(void)cfg_missing_key(item, what, "name", errors);
+	} else if (cfg_read_name(value, "name", errors, &text)) {
+		*out = cfg_keep_text(text, errors);
+		*pos = value->pos;
+	}
+}
+
 static void
 decode_socket(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_model *out)
 {

@@ -177,23 +177,16 @@ decode_vlan(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_p
 }
 
 static void
-decode_port_texts(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_port *out)
+decode_device(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_port *out)
 {
-	const struct cfg_node *name = cfg_node_get(node, "name");
-	const struct cfg_node *device = cfg_node_get(node, "device");
+	const struct cfg_node *value = cfg_node_get(node, "device");
 	const char *text;
 
-	if (name == NULL) {
-		(void)cfg_missing_key(node, "port", "name", errors);
-	} else if (cfg_read_name(name, "name", errors, &text)) {
-		out->name = cfg_keep_text(text, errors);
-		out->name_pos = name->pos;
-	}
-	if (device == NULL) {
+	if (value == NULL) {
 		(void)cfg_missing_key(node, "port", "device", errors);
-	} else if (cfg_read_text(device, "device", errors, &text)) {
+	} else if (cfg_read_text(value, "device", errors, &text)) {
 		out->device = cfg_keep_text(text, errors);
-		out->device_pos = device->pos;
+		out->device_pos = value->pos;
 	}
 }
 
@@ -213,7 +206,8 @@ decode_port(const struct cfg_node *node, bool answer_arp, struct cfg_errors *err
 		out->bad = CFG_BAD_ALL;
 		return;
 	}
-	decode_port_texts(node, errors, out);
+	cfg_decode_name(node, "port", errors, &out->name, &out->name_pos);
+	decode_device(node, errors, out);
 	if (!decode_port_addresses(cfg_node_get(node, "addresses"), errors, out))
 		out->bad |= CFG_BAD_ADDRESS;
 	decode_mtu(cfg_node_get(node, "mtu"), errors, out);

@@ -28,21 +28,6 @@ check_backend_keys(const struct cfg_node *node, const char *const extra[],
 	return cfg_node_check_keys(node, keys, errors);
 }
 
-static void
-decode_backend_name(const struct cfg_node *node, struct cfg_errors *errors,
-	struct cfg_backend *out)
-{
-	const struct cfg_node *value = cfg_node_get(node, "name");
-	const char *text;
-
-	if (value == NULL) {
-		(void)cfg_missing_key(node, "backend", "name", errors);
-	} else if (cfg_read_name(value, "name", errors, &text)) {
-		out->name_pos = value->pos;
-		out->name = cfg_keep_text(text, errors);
-	}
-}
-
 static bool
 decode_backend_address(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_backend *out)
@@ -103,7 +88,7 @@ decode_backend(const struct cfg_node *node, const char *const extra[],
 	if (!check_backend_keys(node, extra, errors))
 		return;
 	out->bad = 0;
-	decode_backend_name(node, errors, out);
+	cfg_decode_name(node, "backend", errors, &out->name, &out->name_pos);
 	if (!decode_backend_address(node, errors, out))
 		out->bad |= CFG_BAD_ADDRESS;
 	decode_backend_options(node, errors, out);
@@ -229,21 +214,6 @@ decode_carry(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 	}
 }
 
-static void
-decode_service_name(const struct cfg_node *node, struct cfg_errors *errors,
-	struct cfg_service *out)
-{
-	const struct cfg_node *value = cfg_node_get(node, "name");
-	const char *text;
-
-	if (value == NULL) {
-		(void)cfg_missing_key(node, "service", "name", errors);
-	} else if (cfg_read_name(value, "name", errors, &text)) {
-		out->name_pos = value->pos;
-		out->name = cfg_keep_text(text, errors);
-	}
-}
-
 /* Address, protocol and port: what the service is found by. */
 static void
 decode_place(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_service *out)
@@ -365,7 +335,7 @@ decode_service(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 		out->bad = CFG_BAD_ALL;
 		return;
 	}
-	decode_service_name(node, errors, out);
+	cfg_decode_name(node, "service", errors, &out->name, &out->name_pos);
 	decode_place(node, errors, out);
 	if (!decode_table(cfg_node_get(node, "table"), errors, out))
 		out->bad |= CFG_BAD_TABLE;
