@@ -15,7 +15,8 @@
 #include "ctl_log.h"
 #include "ctl_notify.h"
 
-enum { DONE = 0, FAILED = 1, BAD_USAGE = 2 };
+/* Exit statuses, and that there is none yet. */
+enum { DONE = 0, FAILED = 1, BAD_USAGE = 2, NOT_OVER };
 
 static const char help[] =
 	"Usage: shuntd --config FILE [--check] [--eal \"ARGUMENTS\"] [--foreground]\n"
@@ -191,41 +192,58 @@ usage_error(const char *what)
 	return BAD_USAGE;
 }
 
-int
-main(int argc, char *argv[])
+static int
+print_result(const char *text)
 {
-	struct options options = {.program = argv[0]};
-	struct cfg_model model;
-	int option;
-	int status;
+	return fputs(text, stdout) < 0 || fflush(stdout) != 0 ? FAILED : DONE;
+}
 
-	(void)signal(SIGPIPE, SIG_IGN);
-	block_signals();
+/* NOT_OVER, or what to exit with. */
+static int
+read_options(int argc, char *argv[], struct options *out)
+{
+	int option;
+
 	while ((option = getopt_long(argc, argv, "c:Ce:fhV", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'c':
-			options.config = optarg;
+			out->config = optarg;
 			break;
 		case 'C':
-			options.is_check = true;
+			out->is_check = true;
 			break;
 		case 'e':
-			options.eal = optarg;
+			out->eal = optarg;
 			break;
 		case 'f':
 			break;
 		case 'h':
-			return fputs(help, stdout) < 0 || fflush(stdout) != 0;
+			return print_result(help);
 		case 'V':
-			return printf("shuntd %s\n", SHUNT_VERSION) < 0 || fflush(stdout) != 0;
-		default:
+			return print_result("shuntd " SHUNT_VERSION "\n");
+		default: /* getopt_long() has said what is wrong */
 			return usage_error("");
 		}
 	}
 	if (optind < argc)
 		return usage_error("it takes options alone. ");
-	if (options.config == NULL)
+	if (out->config == NULL)
 		return usage_error("which configuration? Name it with --config FILE. ");
+	return NOT_OVER;
+}
+
+int
+main(int argc, char *argv[])
+{
+	struct options options = {.program = argv[0]};
+	struct cfg_model model;
+	int status;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	block_signals();
+	status = read_options(argc, argv, &options);
+	if (status != NOT_OVER)
+		return status;
 	options.reader = cfg_reader_create(true);
 	if (options.reader == NULL) {
 		ctl_log(CTL_LOG_ERROR, "there is not enough memory");

@@ -18,7 +18,7 @@ SHUNTD = os.environ.get("SHUNTD", "")
 SHUNT_REPLAY = os.environ.get("SHUNT_REPLAY", "")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CAPTURE = ROOT / "tests" / "captures" / "demo.pcap"
-DONE, BAD_USAGE = 0, 2
+DONE, FAILED, BAD_USAGE = 0, 1, 2
 # Of one program, also under sanitizers on a busy machine.
 TIMEOUT_S = 60
 
@@ -116,6 +116,13 @@ class CommandLine(CheckCase):
                 done = run(SHUNTD, *options)
                 self.assertIn("shuntd", done.stdout)
                 self.assertEqual((done.stderr, done.returncode), ("", DONE))
+
+    def test_a_result_that_cannot_be_written(self):
+        for option in ("--help", "--version"):
+            with self.subTest(option), open("/dev/full", "wb") as full:
+                done = subprocess.run([SHUNTD, option], check=False, stdout=full,
+                                      timeout=TIMEOUT_S)
+                self.assertEqual(done.returncode, FAILED)
 
 
 def main():
