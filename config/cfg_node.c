@@ -377,8 +377,7 @@ check_text(const char *text, size_t n_bytes, struct cfg_errors *errors)
 		if (n == 0) {
 			cfg_error(errors, pos,
 				"the byte 0x%02x cannot stand here; expected UTF-8 text "
-				"without "
-				"control characters",
+				"without control characters",
 				*at);
 			return false;
 		}

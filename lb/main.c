@@ -25,12 +25,12 @@ static const char help[] =
 	"  -c, --config FILE     the configuration (YAML)\n"
 	"  -C, --check           tell what is wrong with it, and start nothing\n"
 	"  -e, --eal \"…\"         more arguments for DPDK's EAL, split at blanks\n"
-	"  -f, --foreground      do not become a daemon (it never does: this is for scripts)\n"
+	"  -f, --foreground      nothing: it never becomes a daemon; this is for scripts\n"
 	"  -h, --help            this text\n"
 	"  -V, --version         the version\n"
 	"\n"
-	"SIGHUP reads the configuration anew; SIGTERM stops. Exit status: 0 done; 1 the work\n"
-	"failed; 2 bad usage or bad configuration.\n";
+	"SIGHUP reads the configuration anew; SIGTERM stops. Exit status: 0 done;\n"
+	"1 the work failed; 2 bad usage or bad configuration.\n";
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},

@@ -17,8 +17,8 @@
 
 const char bench_help[] =
 	"Usage: shunt-bench [OPTION]...\n"
-	"Measure nanoseconds of CPU time a packet takes a worker, through the packet path of\n"
-	"shuntd, on buffers in memory: no ports, no privileges.\n"
+	"Measure nanoseconds of CPU time a packet takes a worker, through the packet path\n"
+	"of shuntd, on buffers in memory: no ports, no privileges.\n"
 	"\n"
 	"  -f, --flows N,N           flows, all workers' together (default: 1000,1000000)\n"
 	"  -s, --services N          services (default: 1)\n"
@@ -27,21 +27,20 @@ const char bench_help[] =
 	"  -m, --forward MODE,MODE   l2, ipip, gre, gue, vxlan (default: ipip)\n"
 	"  -a, --algorithm NAME,...  of the services' tables (default: maglev)\n"
 	"  -p, --packet-size B       bytes of a frame, its checksum included, up to 1518\n"
-	"                            (default: the smallest, 64 with IPv4 and 78 with IPv6)\n"
+	"                            (default: the smallest, 64 with IPv4, 78 with IPv6)\n"
 	"  -n, --workers N           workers, a thread each (default: 1)\n"
 	"  -y, --syn                 every packet is the SYN of a new flow, and the flow\n"
 	"                            table, of --flows entries, is full\n"
 	"  -w, --swap-every MS       meanwhile a new snapshot is put in force so often\n"
 	"  -t, --stage STAGE,...     parse, service, hash, flow, table, encap: each alone\n"
 	"  -S, --seconds S           of each case (default: 1)\n"
-	"  -M, --memory              bytes of a flow, a service, a backend and a slot, "
-	"instead\n"
+	"  -M, --memory              instead: bytes of a flow, service, backend and slot\n"
 	"  -j, --json                a JSON object in the place of a table\n"
 	"  -h, --help                this text\n"
 	"  -V, --version             the version\n"
 	"\n"
-	"Every combination of the lists is a case. Exit status: 0 done; 1 the work failed, or\n"
-	"packets did not come out right; 2 bad usage.\n";
+	"Every combination of the lists is a case. Exit status: 0 done; 1 the work\n"
+	"failed, or packets did not come out right; 2 bad usage.\n";
 
 static const struct option long_options[] = {
 	{"flows", required_argument, NULL, 'f'},

@@ -123,8 +123,7 @@ check_linktype(const struct replay_capture *capture, struct replay_message *mess
 	replay_linktype_name(linktype, link);
 	replay_message_set(message,
 		"%s: its packets are of link layer %s, which cannot be replayed; Ethernet, "
-		"RAW, "
-		"IPV4, IPV6, NULL, LOOP, LINUX_SLL and LINUX_SLL2 can",
+		"RAW, IPV4, IPV6, NULL, LOOP, LINUX_SLL and LINUX_SLL2 can",
 		capture->name, link);
 	return -EINVAL;
 }
@@ -202,8 +201,7 @@ check_lengths(struct replay_capture *capture, const struct pcap_pkthdr *header,
 	if (header->caplen > REPLAY_SNAPLEN_BYTES)
 		(void)snprintf(text, sizeof(text),
 			"the capture is damaged here: a packet of %u bytes, more than the %u "
-			"that "
-			"are possible",
+			"that are possible",
 			header->caplen, REPLAY_SNAPLEN_BYTES);
 	else if (header->caplen > header->len)
 		(void)snprintf(text, sizeof(text),

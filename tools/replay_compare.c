@@ -59,22 +59,19 @@ describe_difference(const struct replay_compare *compare, const struct replay_fr
 	if (at < shorter)
 		replay_message_set(message,
 			"%s: packet %llu differs from byte %u (0x%x) on: expected 0x%02x, "
-			"found "
-			"0x%02x (expected %u bytes in all, found %u)",
+			"found 0x%02x (expected %u bytes in all, found %u)",
 			compare->name, number, at, at, expected->bytes[at], bytes[at],
 			expected->n_bytes, n_bytes);
 	else if (n_bytes < expected->n_bytes)
 		replay_message_set(message,
 			"%s: packet %llu differs from byte %u (0x%x) on: expected 0x%02x, "
-			"found "
-			"its end (expected %u bytes in all, found %u)",
+			"found its end (expected %u bytes in all, found %u)",
 			compare->name, number, at, at, expected->bytes[at], expected->n_bytes,
 			n_bytes);
 	else
 		replay_message_set(message,
 			"%s: packet %llu differs from byte %u (0x%x) on: expected its end, "
-			"found "
-			"0x%02x (expected %u bytes in all, found %u)",
+			"found 0x%02x (expected %u bytes in all, found %u)",
 			compare->name, number, at, at, bytes[at], expected->n_bytes, n_bytes);
 }
 

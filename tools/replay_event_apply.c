@@ -70,16 +70,14 @@ add_backend(const struct replay_event *event, const struct cfg_model *model,
 	if (cfg_find_backend(service, name) != NULL) {
 		cfg_error(errors, event->pos,
 			"service '%s' has a backend '%s' already at that time; remove it "
-			"before, "
-			"or choose another name",
+			"before, or choose another name",
 			service->name, name);
 		return -EINVAL;
 	}
 	if (service->n_backends >= service->n_slots) {
 		cfg_error(errors, event->pos,
 			"service '%s' has %zu backends at that time, and room for no more in "
-			"its "
-			"%" PRIu32 " slots; give it a larger table",
+			"its %" PRIu32 " slots; give it a larger table",
 			service->name, service->n_backends, service->n_slots);
 		return -EINVAL;
 	}

@@ -233,8 +233,7 @@ read_model(struct replay_event_reader *reader, const struct cfg_node *node, cons
 	else if (ret != 0)
 		cfg_error(&reader->errors, node->pos,
 			"reload: the configuration '%s' cannot be used; mend what is told of "
-			"it "
-			"above",
+			"it above",
 			node->text);
 	return ret == 0;
 }

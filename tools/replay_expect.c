@@ -180,8 +180,7 @@ decode_packet(const struct cfg_node *node, struct cfg_errors *errors, struct exp
 	if (!is_given)
 		cfg_error(errors, node->pos,
 			"packet: without a condition; write any of verdict, service, backend, "
-			"flow, "
-			"slot and reason");
+			"flow, slot and reason");
 }
 
 static bool

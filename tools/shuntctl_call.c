@@ -71,8 +71,7 @@ static void
 tell_stuck(void)
 {
 	(void)fputs("shuntctl: shuntd is stopped, or busy: look at it with 'ps' and at its "
-		    "log, "
-		    "start it anew, or wait longer with --timeout SECONDS (0: for ever)\n",
+		    "log, start it anew, or wait longer with --timeout SECONDS (0: for ever)\n",
 		stderr);
 }
 

@@ -24,6 +24,8 @@ VERSION = os.environ.get("VERSION", "")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Of one program, also under sanitizers on a busy machine.
 TIMEOUT_S = 60
+# A terminal's, of old.
+COLUMNS = 80
 
 PROGRAMS = ["bin/shunt-bench", "bin/shunt-compare", "bin/shunt-replay", "bin/shuntctl",
             "sbin/shuntd"] + (["sbin/shunt-decap"] if HAS_DECAP else [])
@@ -72,6 +74,15 @@ class Installed(unittest.TestCase):
                 done = run(self.prefix / name, "--version")
                 self.assertEqual(done.stdout, f"{pathlib.Path(name).name} {VERSION}\n")
                 self.assertEqual(done.returncode, 0)
+
+    def test_help_fits_a_terminal(self):
+        for name in PROGRAMS:
+            with self.subTest(name):
+                done = run(self.prefix / name, "--help")
+                self.assertEqual(done.returncode, 0)
+                self.assertTrue(done.stdout.startswith(f"Usage: {pathlib.Path(name).name} "))
+                self.assertEqual([line for line in done.stdout.splitlines()
+                                  if len(line) > COLUMNS], [])
 
     def test_no_program_looks_for_libraries_in_the_build(self):
         for name in PROGRAMS:
