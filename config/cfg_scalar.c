@@ -5,19 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Digits from *text on, without a leading zero but for 0 itself; *text moves past them. */
+static bool
+scan_whole(const char **text, uint64_t *out)
+{
+	const char *at = *text;
+	uint64_t value = 0;
+
+	if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] >= '0' && at[1] <= '9'))
+		return false;
+	for (; *at >= '0' && *at <= '9'; at++) {
+		if (__builtin_mul_overflow(value, 10, &value) ||
+			__builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+			return false;
+	}
+	*text = at;
+	*out = value;
+	return true;
+}
+
 bool
 cfg_scan_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
-	uint64_t value = 0;
+	uint64_t value;
 
-	if (text[0] == '\0' || (text[0] == '0' && text[1] != '\0'))
-		return false;
-	for (; *text != '\0'; text++) {
-		if (*text < '0' || *text > '9' || __builtin_mul_overflow(value, 10, &value) ||
-			__builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
-			return false;
-	}
-	if (value < min || value > max)
+	if (!scan_whole(&text, &value) || *text != '\0' || value < min || value > max)
 		return false;
 	*out = value;
 	return true;
@@ -91,25 +103,6 @@ cfg_format_duration(uint64_t ns, char out[static CFG_DURATION_TEXT_BYTES])
 	(void)snprintf(out, CFG_DURATION_TEXT_BYTES, "%" PRIu64 "%s", ns / units[i].ns,
 		units[i].name);
 	return out;
-}
-
-/* Digits from *text on, without a leading zero but for 0 itself; *text moves past them. */
-static bool
-scan_whole(const char **text, uint64_t *out)
-{
-	const char *at = *text;
-	uint64_t value = 0;
-
-	if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] >= '0' && at[1] <= '9'))
-		return false;
-	for (; *at >= '0' && *at <= '9'; at++) {
-		if (__builtin_mul_overflow(value, 10, &value) ||
-			__builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
-			return false;
-	}
-	*text = at;
-	*out = value;
-	return true;
 }
 
 /*
