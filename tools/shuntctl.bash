@@ -22,7 +22,7 @@ _shuntctl()
 			;;
 		-t | --timeout | --address | --protocol | --port | --table | --affinity | --forward | \
 			--tunnel-port | --vni | --carry | --echo | --fragment | --mss-clamp | \
-			--quic | --weight | --state | --mac | --quic-id)
+			--quic | --weight | --state | --mac | --zone | --quic-id)
 			((++i))
 			;;
 		-*) ;;
@@ -45,7 +45,7 @@ _shuntctl()
 	--fragment) names=(inner outer drop) ;;
 	--mss-clamp) names=(auto) ;;
 	--state) names=(up drain down) ;;
-	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --weight | --mac | --quic-id)
+	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --weight | --mac | --zone | --quic-id)
 		return
 		;;
 	*)
@@ -58,7 +58,7 @@ _shuntctl()
 					--tunnel-port --vni --carry --echo --fragment
 					--mss-clamp --quic --save)
 				;;
-			'backend add') names+=(--weight --state --mac --quic-id --save) ;;
+			'backend add') names+=(--weight --state --mac --zone --quic-id --save) ;;
 			'service remove' | 'backend remove' | 'backend drain' | 'backend up' | \
 				'backend down' | 'backend weight')
 				names+=(--save)

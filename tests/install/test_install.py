@@ -9,6 +9,7 @@ what programs say; meson sets them.
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -111,6 +112,13 @@ class Installed(unittest.TestCase):
             'complete -p shuntctl; echo "${COMPREPLY[@]}"'
         done = run("bash", "-euc", script, "bash", self.prefix / COMPLETION)
         self.assertEqual(done.stdout, "complete -F _shuntctl shuntctl\nstatus stats\n")
+
+    def test_bash_knows_each_option_of_shuntctl(self):
+        words = re.compile(r"--[a-z-]+")
+        said = set(words.findall(run(self.prefix / "bin/shuntctl", "--help").stdout))
+        known = set(words.findall((self.prefix / COMPLETION).read_text(encoding="utf-8")))
+        self.assertGreater(len(said), 5)
+        self.assertEqual(said - known, set())
 
     def test_the_unit_starts_what_is_installed(self):
         lines = (self.prefix / UNIT).read_text(encoding="utf-8").splitlines()
