@@ -223,15 +223,16 @@ decode_port(const struct cfg_node *node, bool answer_arp, struct cfg_errors *err
 static void
 decode_ports(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_dataplane *out)
 {
-	const size_t n = cfg_count_items(node, "ports", errors);
+	size_t n;
 
-	if (node != NULL)
-		out->ports_pos = node->pos;
-	if (n == 0) {
-		if (node != NULL && node->kind != CFG_SEQUENCE && !cfg_node_is_null(node))
-			out->bad = CFG_BAD_OTHER;
+	if (node == NULL)
 		return;
-	}
+	out->ports_pos = node->pos;
+	if (node->kind != CFG_SEQUENCE && !cfg_node_is_null(node))
+		out->bad = CFG_BAD_OTHER;
+	n = cfg_count_items(node, "ports", errors);
+	if (n == 0)
+		return;
 	out->ports = calloc(n, sizeof(*out->ports));
 	if (out->ports == NULL) {
 		cfg_error_memory(errors);
