@@ -155,6 +155,20 @@ class Measures(CompareCase):
         self.assertLessEqual(change(found["stable"], "remove-one")["needless"], 0.001)
         self.assertLessEqual(change(found["stable"], "remove-tenth")["needless"], 0.0025)
 
+    def test_what_stable_reaches_with_more_backends_and_slots(self):
+        # 100 and 655373: one backend in a hundred is at its capacity, so it takes more seeds.
+        rows = [(1000, 65537, 10, 0.0018, 0.016, 1.03, 0.75),
+                (100, 655373, 20, 0.00003, 0.00003, 1.025, 0.97),
+                (1000, 655373, 10, 0.0004, 0.0025, 1.025, 0.9)]
+        for backends, size, seeds, one, tenth, largest, least in rows:
+            found = self.results("--seeds", seeds, "--backends", backends, "--size", size,
+                                 "--changes", "remove-one,remove-tenth", "--algorithms", "stable",
+                                 "--keys", 1000)["stable"]
+            self.assertLessEqual(change(found, "remove-one")["needless"], one)
+            self.assertLessEqual(change(found, "remove-tenth")["needless"], tenth)
+            self.assertLessEqual(found["balance"]["max_over_mean"], largest)
+            self.assertGreaterEqual(found["balance"]["min_over_mean"], least)
+
     def test_bounded_keeps_its_bound_and_the_ring_does_not(self):
         found = self.results("--seeds", 3, "--algorithms", "ring,bounded")
         self.assertGreater(found["ring"]["balance"]["max_over_mean"], 1.12)
