@@ -13,6 +13,7 @@ lb_csum_range(uint64_t sum, const uint8_t *p, const uint8_t *end)
 	 * Halves apart in 64 bits: no carry to catch before 32 GiB of input, and a loop
 	 * that a compiler can vectorise.
 	 */
+	//@ loop variant end - p;
 	for (; end - p >= (ptrdiff_t)sizeof(uint64_t); p += sizeof(uint64_t)) {
 		uint64_t word;
 

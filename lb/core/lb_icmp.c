@@ -157,6 +157,7 @@ answer_options(uint8_t *options, uint8_t n, const uint8_t *own)
 {
 	size_t next;
 
+	//@ loop variant n - at;
 	for (size_t at = 0; at < n && options[at] != OPTION_END; at = next) {
 		next = at + 1;
 		if (options[at] == OPTION_NOP)
@@ -215,7 +216,8 @@ answer_ipv6(uint8_t *ip, size_t header_bytes)
 static bool
 is_zero(const uint8_t *p, const uint8_t *end)
 {
-	for (; p < end; p++) {
+	//@ loop variant end - p;
+	for (; end - p > 0; p++) {
 		if (*p != 0)
 			return false;
 	}

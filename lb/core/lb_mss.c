@@ -33,19 +33,6 @@ lb_mss_of(unsigned int mtu, unsigned int overhead, bool is_v6)
 	return (uint16_t)(mss < UINT16_MAX ? mss : UINT16_MAX);
 }
 
-/* The option's length at p, of n bytes that are left; 0 where the walk ends. */
-static size_t
-option_bytes(const uint8_t *p, size_t n)
-{
-	if (p[0] == TCP_OPTION_END)
-		return 0;
-	if (p[0] == TCP_OPTION_NOP)
-		return 1;
-	if (n < 2 || p[1] < 2 || p[1] > n)
-		return 0;
-	return p[1];
-}
-
 /* Two bytes as the checksum counts them: at an odd offset they lie in two of its words. */
 static uint64_t
 sum_at(const uint8_t *bytes, size_t offset)
@@ -74,30 +61,32 @@ store_mss(uint8_t *tcp, size_t offset, uint16_t mss)
 bool
 lb_mss_clamp(uint8_t *tcp, size_t n_bytes, uint16_t mss)
 {
-	size_t at = TCP_BYTES;
 	bool is_changed = false;
-	size_t end;
+	uint8_t end;
+	size_t next;
 
 	if (mss == 0 || n_bytes < TCP_BYTES || (tcp[TCP_FLAGS] & LB_TCP_SYN) == 0)
 		return false;
-	end = (size_t)(tcp[TCP_HEADER_WORDS] >> 4) * 4;
+	end = (uint8_t)((tcp[TCP_HEADER_WORDS] >> 4) * 4);
 	if (end > n_bytes)
 		return false;
 
 	/* Receivers differ in which of two options they believe: so none may say more. */
-	//@ split end;
-	while (at < end) {
-		//@ split at;
-		const size_t n = option_bytes(tcp + at, end - at);
-
-		if (n == 0)
+	//@ loop variant end - at;
+	for (size_t at = TCP_BYTES; at < end && tcp[at] != TCP_OPTION_END; at = next) {
+		next = at + 1;
+		if (tcp[at] == TCP_OPTION_NOP)
+			continue;
+		if (next >= end || tcp[next] < 2)
 			break;
-		if (tcp[at] == TCP_OPTION_MSS && n == TCP_OPTION_MSS_BYTES &&
+		next = at + tcp[next];
+		if (next > end)
+			break;
+		if (tcp[at] == TCP_OPTION_MSS && at + TCP_OPTION_MSS_BYTES == next &&
 			(tcp[at + 2] << 8 | tcp[at + 3]) > mss) {
 			store_mss(tcp, at + 2, mss);
 			is_changed = true;
 		}
-		at += n;
 	}
 	return is_changed;
 }

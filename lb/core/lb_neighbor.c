@@ -160,6 +160,7 @@ icmpv6_csum(const uint8_t *ip, const uint8_t *icmp, const uint8_t *end)
 static bool
 read_options(const uint8_t *p, const uint8_t *end, bool *has_source, struct lb_mac *source)
 {
+	//@ loop variant end - p;
 	while (end - p > 0) {
 		ptrdiff_t n_option;
 

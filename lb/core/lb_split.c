@@ -74,6 +74,7 @@ count_pieces(const struct lb_split *split)
 	uint32_t n = 1;
 
 	rest.next += piece_bytes(&rest, &rest.first);
+	//@ loop variant LB_SPLIT_PIECES_MAX - n;
 	while (rest.next < rest.end && n < LB_SPLIT_PIECES_MAX) {
 		rest.next += piece_bytes(&rest, &rest.later);
 		n++;
@@ -109,15 +110,17 @@ option_bytes(const uint8_t *p, size_t n)
 static void
 copy_header(const struct lb_split_header *first, struct lb_split_header *later)
 {
+	const size_t end = first->n_bytes;
 	size_t n_bytes = IPV4_BYTES;
 	size_t n_left = 0; /* of an option */
 	bool is_copied = false;
 
 	memset(later->bytes, 0, sizeof(later->bytes)); /* option 0 is also the padding */
 	memcpy(later->bytes, first->bytes, IPV4_BYTES);
-	for (size_t at = IPV4_BYTES; at < first->n_bytes; at++, n_left--) {
+	//@ loop variant end - at;
+	for (size_t at = IPV4_BYTES; at < end; at++, n_left--) {
 		if (n_left == 0) {
-			n_left = option_bytes(first->bytes + at, first->n_bytes - at);
+			n_left = option_bytes(first->bytes + at, end - at);
 			if (n_left == 0)
 				break;
 			is_copied = (first->bytes[at] & IPV4_OPTION_COPIED) != 0;
