@@ -59,7 +59,7 @@ number_zones(const struct cfg_service *service, struct ranker *ranker,
 	qsort(sorted, ranker->n, sizeof(*sorted), compare_zones);
 	for (size_t i = 0; i < ranker->n; i++) {
 		const bool is_known = i > 0 && sorted[i].zone != NULL &&
-				      strcmp(sorted[i].zone, sorted[i - 1].zone) == 0;
+				      compare_zones(&sorted[i], &sorted[i - 1]) == 0;
 
 		n_zones += !is_known;
 		ranker->zones[sorted[i].at] = n_zones - 1;
@@ -189,9 +189,10 @@ place_examples(const struct ranker *ranker, const struct compare_replicas_result
 		const uint64_t key =
 			lb_hash_bytes(text, strlen(text), result->side->model.hash_seed);
 		uint32_t *owners = ranking->examples + i * k;
+		const size_t n =
+			find_owners(ranker, ranking->algorithm, key, ranker->zones, k, owners);
 
-		(void)find_owners(ranker, ranking->algorithm, key, ranker->zones, k, owners);
-		for (size_t j = 0; j < k; j++)
+		for (size_t j = 0; j < n; j++)
 			owners[j] = ranker->on_ring[owners[j]].index;
 	}
 }

@@ -84,28 +84,29 @@ print_zones(const struct compare_replicas_result *result)
 }
 
 static void
+print_owners(const struct compare_replicas_result *result,
+	const struct compare_ranking *ranking, const uint32_t *owners)
+{
+	(void)printf("  %-12s", compare_algorithm_words[ranking->algorithm]);
+	for (size_t j = 0; j < result->n_owners; j++) {
+		const char *zone = zone_of(result, owners[j]);
+
+		(void)printf("%s %s", j == 0 ? "" : ",",
+			result->side->service->backends[owners[j]].name);
+		if (zone != NULL)
+			(void)printf(" (%s)", zone);
+	}
+	(void)printf("\n");
+}
+
+static void
 print_examples(const struct compare_replicas_result *result)
 {
-	const struct cfg_service *service = result->side->service;
-	const size_t k = result->n_owners;
-
 	for (size_t e = 0; e < result->options->n_examples; e++) {
 		(void)printf("\nkey %s\n", result->options->examples[e]);
-		for (size_t i = 0; i < result->n_rankings; i++) {
-			const struct compare_ranking *ranking = &result->rankings[i];
-
-			(void)printf("  %-12s", compare_algorithm_words[ranking->algorithm]);
-			for (size_t j = 0; j < k; j++) {
-				const uint32_t place = ranking->examples[e * k + j];
-				const char *zone = zone_of(result, place);
-
-				(void)printf("%s %s", j == 0 ? "" : ",",
-					service->backends[place].name);
-				if (zone != NULL)
-					(void)printf(" (%s)", zone);
-			}
-			(void)printf("\n");
-		}
+		for (size_t i = 0; i < result->n_rankings; i++)
+			print_owners(result, &result->rankings[i],
+				result->rankings[i].examples + e * result->n_owners);
 	}
 }
 
