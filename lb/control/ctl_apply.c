@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ctl_apply.h"
+#include "ctl_apply_parts.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl_names.h"
-#include "lb_stable.h"
 
 /* One service's tables, with all that they were made from: the same again is the same table. */
 struct table_state {
@@ -55,54 +52,13 @@ struct build {
 	size_t n_unreached;
 	size_t next_path; /* after the last that was found: backends are often in order, too */
 	struct dp_service_conf *services;
-	struct lb_quic_config *quic; /* of all services, one after the other */
-	size_t n_quic;
-	struct lb_quic_server *quic_servers; /* likewise */
-	size_t n_quic_servers;
+	struct ctl_apply_quic quic;
 	struct dp_backend_conf *backends;
 	size_t n_backends;
 	size_t *first_of; /* by place: of the service's backends the first */
 	struct table_state *tables;
 	uint32_t *numbers;
 };
-
-static_assert((int)CFG_N_ALGORITHMS == (int)LB_N_ALGORITHMS && (int)CFG_RING == (int)LB_RING &&
-		      (int)CFG_RENDEZVOUS == (int)LB_RENDEZVOUS &&
-		      (int)CFG_STABLE == (int)LB_STABLE &&
-		      CFG_OVERLOAD_DEFAULT == LB_STABLE_SLACK_DEFAULT &&
-		      CFG_OVERLOAD_MAX == LB_STABLE_SLACK_MAX,
-	"the language's algorithms are core's");
-static_assert((int)CFG_AFFINITY_QUIC == (int)LB_N_AFFINITIES &&
-		      (int)CFG_N_AFFINITIES == (int)LB_N_AFFINITIES + 1 &&
-		      (int)CFG_AFFINITY_5_TUPLE == (int)LB_AFFINITY_5_TUPLE &&
-		      (int)CFG_AFFINITY_SOURCE_IP == (int)LB_AFFINITY_SOURCE_IP,
-	"the language's affinities are core's, and one more");
-static_assert((int)CFG_ECHO_REPLY == (int)DP_ECHO_REPLY &&
-		      (int)CFG_ECHO_FORWARD == (int)DP_ECHO_FORWARD &&
-		      (int)CFG_ECHO_DROP == (int)DP_ECHO_DROP,
-	"the language's words for echo are the data plane's");
-static_assert((int)CFG_FRAGMENT_INNER == (int)DP_FRAGMENT_INNER &&
-		      (int)CFG_FRAGMENT_OUTER == (int)DP_FRAGMENT_OUTER &&
-		      (int)CFG_FRAGMENT_DROP == (int)DP_FRAGMENT_DROP,
-	"the language's ways to fragment are the data plane's");
-static_assert(CFG_MSS_AUTO == DP_MSS_AUTO && CFG_VLAN_KEEP == DP_VLAN_KEEP &&
-		      CFG_VLAN_NONE == DP_VLAN_NONE,
-	"what stands for a word is the same");
-static_assert(CFG_QUIC_CONFIGS_MAX == LB_QUIC_CONFIGS_MAX &&
-		      CFG_QUIC_ID_BYTES_MAX == LB_QUIC_SERVER_ID_BYTES_MAX &&
-		      CFG_QUIC_NONCE_BYTES_MIN == LB_QUIC_NONCE_BYTES_MIN &&
-		      CFG_QUIC_BOTH_BYTES_MAX + 1 == LB_QUIC_CID_BYTES_MAX &&
-		      CFG_QUIC_KEY_BYTES == LB_AES_BLOCK_BYTES &&
-		      CFG_QUIC_SERVERS_MAX == LB_QUIC_SERVERS_MAX,
-	"the language's bounds are core's");
-static_assert((int)CFG_N_FORWARDS == (int)LB_N_FORWARD_MODES &&
-		      (int)CFG_FORWARD_GRE == (int)LB_FORWARD_GRE &&
-		      (int)CFG_FORWARD_GUE == (int)LB_FORWARD_GUE,
-	"the language's forward modes are core's");
-static_assert((int)CFG_CARRY_IPIP == (int)DP_CARRY_IPIP &&
-		      (int)CFG_CARRY_IPV6 == (int)DP_CARRY_IPV6 &&
-		      (int)CFG_CARRY_GRE == (int)DP_CARRY_GRE,
-	"the language's tunnels are the data plane's");
 
 int
 ctl_apply_create(struct ctl_apply **out)
@@ -404,89 +360,6 @@ translate_backend(struct build *build, const struct cfg_service *service,
 	};
 }
 
-static uint8_t
-protocol_number(enum cfg_protocol protocol)
-{
-	switch (protocol) {
-	case CFG_PROTOCOL_TCP:
-		return IPPROTO_TCP;
-	case CFG_PROTOCOL_UDP:
-		return IPPROTO_UDP;
-	default:
-		return 0;
-	}
-}
-
-struct lb_service_match
-ctl_apply_match(const struct cfg_service *service)
-{
-	return (struct lb_service_match){
-		.prefix = service->address,
-		.proto = protocol_number(service->protocol),
-		.port = service->port,
-	};
-}
-
-enum lb_affinity
-ctl_apply_affinity(const struct cfg_service *service)
-{
-	return service->affinity == CFG_AFFINITY_QUIC ? LB_AFFINITY_5_TUPLE
-						      : (enum lb_affinity)service->affinity;
-}
-
-static struct lb_quic_config
-translate_quic(const struct cfg_quic *from)
-{
-	struct lb_quic_config to = {
-		.codepoint = from->config_id,
-		.server_id_bytes = from->server_id_bytes,
-		.nonce_bytes = from->nonce_bytes,
-		.has_key = from->has_key,
-		.has_length = from->has_length,
-	};
-
-	memcpy(to.key, from->key, sizeof(to.key));
-	return to;
-}
-
-/* A server id under each configuration that has ids of its length. */
-static void
-append_quic_id(struct build *build, const struct cfg_service *service,
-	const struct cfg_quic_id *id, uint32_t value)
-{
-	for (size_t i = 0; i < service->n_quic; i++) {
-		struct lb_quic_server *to;
-
-		if (service->quic[i].server_id_bytes != id->n_bytes)
-			continue;
-		to = &build->quic_servers[build->n_quic_servers++];
-		to->codepoint = service->quic[i].config_id;
-		to->n_bytes = id->n_bytes;
-		memcpy(to->id, id->bytes, sizeof(to->id));
-		to->value = value;
-	}
-}
-
-/* The server ids of backends that are down, too: whoever asks for one finds it not live. */
-static void
-translate_quics(struct build *build, const struct cfg_service *service, const uint32_t *ids,
-	struct dp_service_conf *to)
-{
-	to->quic = &build->quic[build->n_quic];
-	to->n_quic = service->n_quic;
-	to->quic_servers = &build->quic_servers[build->n_quic_servers];
-	for (size_t i = 0; i < service->n_quic; i++)
-		build->quic[build->n_quic++] = translate_quic(&service->quic[i]);
-	for (size_t i = 0; i < service->n_backends; i++) {
-		const struct cfg_backend *backend = &service->backends[i];
-
-		for (size_t k = 0; k < backend->n_quic_ids; k++)
-			append_quic_id(build, service, &backend->quic_ids[k], ids[i]);
-	}
-	to->n_quic_servers =
-		(size_t)(&build->quic_servers[build->n_quic_servers] - to->quic_servers);
-}
-
 static int
 intern(struct build *build, struct ctl_names *names, uint32_t parent, const char *name,
 	uint32_t *out)
@@ -543,24 +416,8 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 		to->service = (uint32_t)place;
 		translate_backend(build, service, backend, to);
 	}
-	translate_quics(build, service, state->ids, &build->services[place]);
+	ctl_apply_quic_append(&build->quic, service, state->ids, &build->services[place]);
 	return take_table(apply, build, place);
-}
-
-static int
-make_quic_room(struct build *build)
-{
-	const struct cfg_model *model = build->model;
-	size_t n_quic = 0;
-	size_t n_servers = 0;
-
-	for (size_t i = 0; i < model->n_services; i++) {
-		n_quic += model->services[i].n_quic;
-		n_servers += cfg_count_quic_servers(&model->services[i]);
-	}
-	build->quic = calloc(n_quic + 1, sizeof(*build->quic));
-	build->quic_servers = calloc(n_servers + 1, sizeof(*build->quic_servers));
-	return build->quic == NULL || build->quic_servers == NULL ? -ENOMEM : 0;
 }
 
 static int
@@ -572,7 +429,7 @@ translate(struct ctl_apply *apply, struct build *build)
 	for (size_t i = 0; i < model->n_services; i++)
 		n_backends += model->services[i].n_backends;
 
-	if (make_quic_room(build) != 0)
+	if (ctl_apply_quic_init(&build->quic, model) != 0)
 		return -ENOMEM;
 	build->services = calloc(model->n_services + 1, sizeof(*build->services));
 	build->backends = calloc(n_backends + 1, sizeof(*build->backends));
@@ -642,19 +499,6 @@ index_build(const struct ctl_apply *apply, const struct build *build, uint32_t *
 	return 0;
 }
 
-static uint64_t
-longest_timeout(const struct cfg_dataplane *plane)
-{
-	const uint64_t timeouts[] = {plane->tcp_syn_ns, plane->tcp_ns, plane->tcp_closing_ns,
-		plane->udp_ns};
-	uint64_t longest = 0;
-
-	for (size_t i = 0; i < LB_N_ELEMENTS(timeouts); i++)
-		if (timeouts[i] > longest)
-			longest = timeouts[i];
-	return longest;
-}
-
 /* The ids of the last snapshot are in use, whether it comes into force or not. */
 static void
 hold_ids(struct ctl_apply *apply)
@@ -722,7 +566,7 @@ ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 	int ret;
 
 	ctl_names_set_time(apply->backends, apply->now_ns,
-		longest_timeout(&model->dataplane) + REST_MORE_NS);
+		ctl_apply_longest_timeout(&model->dataplane) + REST_MORE_NS);
 	ret = translate(apply, &build);
 	if (ret != 0)
 		goto free_build;
@@ -753,8 +597,7 @@ free_build:
 	free_tables(build.tables, model->n_services);
 	free(build.numbers);
 	free(build.services);
-	free(build.quic);
-	free(build.quic_servers);
+	ctl_apply_quic_fini(&build.quic);
 	free(build.backends);
 	free(build.first_of);
 	return ret;
@@ -847,50 +690,4 @@ size_t
 ctl_apply_n_unreached(const struct ctl_apply *apply)
 {
 	return apply->n_unreached;
-}
-
-struct lb_flow_table_conf
-ctl_apply_flow_conf(const struct cfg_model *model, uint64_t secret_0, uint64_t secret_1)
-{
-	const struct cfg_dataplane *plane = &model->dataplane;
-
-	return (struct lb_flow_table_conf){
-		.n_entries = plane->flow_entries,
-		.secret = {secret_0, secret_1},
-		.timeout_ns = {[LB_FLOW_TIMEOUT_TCP_SYN] = plane->tcp_syn_ns,
-			[LB_FLOW_TIMEOUT_TCP] = plane->tcp_ns,
-			[LB_FLOW_TIMEOUT_TCP_CLOSING] = plane->tcp_closing_ns,
-			[LB_FLOW_TIMEOUT_UDP] = plane->udp_ns},
-	};
-}
-
-static uint16_t
-largest_mtu(const struct cfg_dataplane *plane)
-{
-	uint16_t largest = 0;
-
-	for (size_t i = 0; i < plane->n_ports; i++) {
-		if (plane->ports[i].mtu > largest)
-			largest = plane->ports[i].mtu;
-	}
-	return largest;
-}
-
-struct dp_conf
-ctl_apply_dp_conf(const struct cfg_model *model, unsigned int n_workers,
-	const uint64_t secret[static 2])
-{
-	const struct cfg_dataplane *plane = &model->dataplane;
-
-	return (struct dp_conf){
-		.n_workers = n_workers,
-		.flows = ctl_apply_flow_conf(model, secret[0], secret[1]),
-		.flow_seed = model->hash_seed,
-		.mtu_max = largest_mtu(plane),
-		.n_datagrams = plane->fragment_datagrams,
-		.n_waiting = plane->fragment_waiting,
-		.n_handoff = plane->handoff,
-		.replies_per_s = plane->replies_total,
-		.replies_per_s_source = plane->replies_source,
-	};
 }
