@@ -26,8 +26,9 @@ struct ctl_builder {
 	bool is_over;
 	bool has_job;
 	struct ctl_job job;
-	bool has_built;
-	struct ctl_built built;
+	struct ctl_built
+		built[2]; /* what nobody has taken: one in force, one that failed after */
+	size_t n_built;
 	struct waste *waste; /* NULL: none */
 };
 
@@ -115,6 +116,22 @@ trim(char *text)
 		text[--n] = '\0';
 }
 
+/*
+ * An outcome that is not taken; with the lock held. Each says all that those before it did, but
+ * for a failure: then what is in force is not what control has seen last.
+ */
+static void
+put_built(struct ctl_builder *builder, const struct ctl_built *built)
+{
+	size_t n_kept = 0;
+
+	if (built->view == NULL && builder->n_built > 0 && builder->built[0].view != NULL)
+		n_kept = 1;
+	while (builder->n_built > n_kept)
+		free_built(&builder->built[--builder->n_built]);
+	builder->built[builder->n_built++] = *built;
+}
+
 static void
 run_job(struct ctl_builder *builder, struct ctl_job *job)
 {
@@ -131,10 +148,7 @@ run_job(struct ctl_builder *builder, struct ctl_job *job)
 	}
 
 	(void)pthread_mutex_lock(&builder->lock);
-	if (builder->has_built) /* nobody has taken the one before; this one says it all */
-		free_built(&builder->built);
-	builder->built = built;
-	builder->has_built = true;
+	put_built(builder, &built);
 	(void)pthread_mutex_unlock(&builder->lock);
 	/* Fails only at 2^64 - 1 events that nobody has read. */
 	(void)!write(builder->fd, &one, sizeof(one));
@@ -222,8 +236,8 @@ ctl_builder_destroy(struct ctl_builder *builder)
 
 	if (builder->has_job)
 		free_job(&builder->job);
-	if (builder->has_built)
-		free_built(&builder->built);
+	while (builder->n_built > 0)
+		free_built(&builder->built[--builder->n_built]);
 	free_waste(builder->waste);
 	(void)pthread_cond_destroy(&builder->has_work);
 	(void)pthread_mutex_destroy(&builder->lock);
@@ -287,10 +301,12 @@ ctl_builder_take(struct ctl_builder *builder, struct ctl_built *out)
 
 	(void)!read(builder->fd, &n_events, sizeof(n_events));
 	(void)pthread_mutex_lock(&builder->lock);
-	has_built = builder->has_built;
-	if (has_built)
-		*out = builder->built;
-	builder->has_built = false;
+	has_built = builder->n_built > 0;
+	if (has_built) {
+		*out = builder->built[0];
+		builder->built[0] = builder->built[1];
+		builder->n_built--;
+	}
 	(void)pthread_mutex_unlock(&builder->lock);
 	return has_built;
 }

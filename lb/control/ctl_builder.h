@@ -26,7 +26,7 @@ struct ctl_job {
 	size_t n_paths;
 };
 
-/** What came of the last job that was built. */
+/** What came of a job that was built. */
 struct ctl_built {
 	uint64_t generation;   /**< of its job */
 	struct ctl_view *view; /**< the caller's; NULL where it failed, and the old one stays */
@@ -56,7 +56,12 @@ void ctl_builder_free_view(struct ctl_builder *builder, struct ctl_view *view);
 /** A file that is readable while there is something to take. */
 int ctl_builder_fd(const struct ctl_builder *builder);
 
-/** Take the outcome that waits. @return whether there was one. */
+/**
+ * Take the first outcome that waits: of what is in force the last, and then of what failed on
+ * top of it the last. To be asked again until there is none.
+ *
+ * @return whether there was one.
+ */
 bool ctl_builder_take(struct ctl_builder *builder, struct ctl_built *out);
 
 #endif

@@ -154,30 +154,30 @@ undo(struct ctl_daemon *daemon, uint64_t failed, const char *message)
 }
 
 static void
-take_built(struct ctl_daemon *daemon)
+take_built(struct ctl_daemon *daemon, struct ctl_built *built)
 {
-	struct ctl_built built;
-
-	if (!ctl_builder_take(daemon->builder, &built))
-		return;
-	if (built.view != NULL) {
+	if (built->view != NULL) {
 		struct ctl_view *old = daemon->view;
 
-		daemon->view = built.view;
+		daemon->view = built->view;
 		ctl_daemon_release_view(daemon, old);
-		answer_waiting(daemon, built.generation, NULL);
+		answer_waiting(daemon, built->generation, NULL);
 	} else {
-		undo(daemon, built.generation,
-			built.message != NULL ? built.message : "there is not enough memory");
+		undo(daemon, built->generation,
+			built->message != NULL ? built->message : "there is not enough memory");
 	}
-	free(built.message);
+	free(built->message);
 }
 
 static void
 on_built(void *context, uint32_t events)
 {
+	struct ctl_daemon *daemon = context;
+	struct ctl_built built;
+
 	(void)events;
-	take_built(context);
+	while (ctl_builder_take(daemon->builder, &built))
+		take_built(daemon, &built);
 }
 
 static void
@@ -228,8 +228,7 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 		cfg_model_fini(next);
 		free(origin->what);
 		if (call != NULL)
-			ctl_call_error(call, CTL_RPC_INTERNAL_ERROR,
-				"there is not enough memory");
+			ctl_params_no_memory(call);
 		return;
 	}
 	ctl_builder_free_model(daemon->builder, &daemon->wanted);

@@ -353,7 +353,7 @@ make_moved(const struct plan *plan, const struct cfg_service *now,
 		return json_null();
 	if (ctl_picking_count_moved(now, &plan->view->services[now - model->services], next,
 		    plan->next->hash_seed, &n_moved) != 0)
-		return json_null();
+		return NULL;
 	return json_integer(n_moved);
 }
 
