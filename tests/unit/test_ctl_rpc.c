@@ -26,7 +26,7 @@
  */
 
 #define PATH_BYTES   64
-#define WAIT_MS      5000
+#define WAIT_MS      60000
 #define LATER_MAX    2000
 #define ORDER_BYTES  4096
 #define ANSWER_BYTES 4096
