@@ -643,9 +643,12 @@ class EachDriver:
 
     def test_errors_find_the_backend_of_their_flow(self):
         """Of the client itself and of a router on the way; after many backends were added."""
-        daemon = self.begin(*self.services("udp", "ipip"), *self.services("tcp", "gue"))
+        # So many changes take their time where much else runs; no flow is forgotten meanwhile.
+        daemon = self.begin(*self.services("udp", "ipip"), *self.services("tcp", "gue"),
+                            flow_timeout={"udp": "1h"})
+        # That all have one backend by chance has odds of one to 10^7.
         flows = [at_client(Datagrams, family, PORTS["ipip"])
-                 for family in lab.FAMILIES for _ in range(4)]
+                 for family in lab.FAMILIES for _ in range(8)]
         is_changed = threading.Event()
         for one in flows:
             one.exchange(10)
