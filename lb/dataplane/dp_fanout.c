@@ -31,7 +31,7 @@ static void
 remember(int fd)
 {
 	const unsigned int n = atomic_load_explicit(&n_sockets, memory_order_relaxed);
-	struct sockaddr_ll address;
+	struct sockaddr_ll address = {0};
 	socklen_t n_bytes = sizeof(address);
 
 	if (n == SOCKETS_MAX || getsockname(fd, (struct sockaddr *)&address, &n_bytes) != 0)

@@ -611,7 +611,7 @@ test_what_waits_goes_with_its_batch(void **state)
 	assert_int_equal(counts[LB_DROP_FRAGMENT_UNMATCHED], 1);
 
 	assert_int_equal(dp_batch_create(plane.dp, &plane.batch), 0);
-	(void)run_one(&plane, ack, 2 * SECOND_NS);
+	(void)run_one(&plane, ack, 2ull * SECOND_NS);
 	assert_false(dp_batch_next(plane.batch, &result));
 	close_plane(&plane);
 }
