@@ -8,30 +8,6 @@
 
 #include "lb_hex.h"
 
-static const uint8_t v4_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-bool
-lb_addr_is_v4(const struct lb_addr *addr)
-{
-	return memcmp(addr->bytes, v4_mapped, sizeof(v4_mapped)) == 0;
-}
-
-bool
-lb_addr_equal(const struct lb_addr *a, const struct lb_addr *b)
-{
-	return memcmp(a->bytes, b->bytes, LB_ADDR_BYTES) == 0;
-}
-
-struct lb_addr
-lb_addr_from_v4(const uint8_t v4[4])
-{
-	struct lb_addr addr;
-
-	memcpy(addr.bytes, v4_mapped, sizeof(v4_mapped));
-	memcpy(addr.bytes + sizeof(v4_mapped), v4, 4);
-	return addr;
-}
-
 bool
 lb_addr_is_unicast(const struct lb_addr *addr)
 {

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "lb_compiler.h"
 
@@ -39,11 +40,29 @@ struct lb_mac {
 	uint8_t bytes[6];
 };
 
-bool lb_addr_is_v4(const struct lb_addr *addr);
-bool lb_addr_equal(const struct lb_addr *a, const struct lb_addr *b);
+static inline bool
+lb_addr_is_v4(const struct lb_addr *addr)
+{
+	static const uint8_t mapped[LB_ADDR_BYTES - 4] = {[10] = 0xff, [11] = 0xff};
+
+	return memcmp(addr->bytes, mapped, sizeof(mapped)) == 0;
+}
+
+static inline bool
+lb_addr_equal(const struct lb_addr *a, const struct lb_addr *b)
+{
+	return memcmp(a->bytes, b->bytes, LB_ADDR_BYTES) == 0;
+}
 
 /** ::ffff:a.b.c.d from four bytes in network order. */
-struct lb_addr lb_addr_from_v4(const uint8_t v4[4]);
+static inline struct lb_addr
+lb_addr_from_v4(const uint8_t v4[4])
+{
+	struct lb_addr addr = {{[10] = 0xff, [11] = 0xff}};
+
+	memcpy(addr.bytes + LB_ADDR_BYTES - 4, v4, 4);
+	return addr;
+}
 
 /** Whether a backend may have this address: no multicast, loopback, unspecified or broadcast.
  */

@@ -52,27 +52,10 @@ lb_csum_add(uint64_t sum, const void *bytes, size_t n)
 	return lb_csum_range(sum, p, p + n);
 }
 
-/* 64 bits to 16 with end-around carries; 0 only where every byte was 0. */
-static uint16_t
-fold(uint64_t sum)
-{
-	sum = (sum >> 32) + (sum & UINT32_MAX);
-	sum = (sum >> 32) + (sum & UINT32_MAX);
-	sum = (sum >> 16) + (sum & UINT16_MAX);
-	sum = (sum >> 16) + (sum & UINT16_MAX);
-	return (uint16_t)sum;
-}
-
 uint64_t
 lb_csum_swap(uint64_t sum)
 {
-	const uint16_t folded = fold(sum);
+	const uint16_t folded = lb_csum_fold(sum);
 
 	return (uint16_t)(folded << 8 | folded >> 8);
-}
-
-uint16_t
-lb_csum_finish(uint64_t sum)
-{
-	return (uint16_t)~fold(sum);
 }

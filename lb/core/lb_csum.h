@@ -39,7 +39,22 @@ lb_csum_join(uint64_t a, uint64_t b)
 	return sum + (sum < b);
 }
 
+/** A running sum's 64 bits in 16, with end-around carries; 0 only where every byte was 0. */
+static inline uint16_t
+lb_csum_fold(uint64_t sum)
+{
+	sum = (sum >> 32) + (sum & UINT32_MAX);
+	sum = (sum >> 32) + (sum & UINT32_MAX);
+	sum = (sum >> 16) + (sum & UINT16_MAX);
+	sum = (sum >> 16) + (sum & UINT16_MAX);
+	return (uint16_t)sum;
+}
+
 /** The checksum field for a sum, ready to be stored with memcpy (network order). */
-uint16_t lb_csum_finish(uint64_t sum);
+static inline uint16_t
+lb_csum_finish(uint64_t sum)
+{
+	return (uint16_t)~lb_csum_fold(sum);
+}
 
 #endif

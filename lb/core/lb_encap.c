@@ -92,7 +92,7 @@ init_ipv4(struct lb_encap *encap, const struct lb_encap_conf *conf)
 	p[9] = outer_proto(conf->mode);
 	memcpy(p + 12, conf->src.bytes + 12, 4);
 	memcpy(p + 16, conf->dst.bytes + 12, 4);
-	encap->sum = lb_csum_add(0, p, IPV4_BYTES);
+	encap->ipv4_sum = ntohs(lb_csum_fold(lb_csum_add(0, p, IPV4_BYTES)));
 }
 
 static void
@@ -151,6 +151,10 @@ lb_encap_init(struct lb_encap *out, const struct lb_encap_conf *conf)
 	encap.mode = (uint8_t)conf->mode;
 	encap.is_v6 = !lb_addr_is_v4(&conf->dst);
 	encap.n_bytes = (uint8_t)lb_encap_overhead(conf->mode, encap.is_v6);
+	if (conf->mode == LB_FORWARD_IPIP) {
+		encap.inner_proto[false] = IPPROTO_IPIP;
+		encap.inner_proto[true] = IPPROTO_IPV6;
+	}
 	if (conf->mode != LB_FORWARD_L2 && encap.is_v6) {
 		init_ipv6(&encap, conf);
 		init_payload(encap.bytes + IPV6_BYTES, conf);
@@ -166,34 +170,21 @@ lb_encap_init(struct lb_encap *out, const struct lb_encap_conf *conf)
 	return 0;
 }
 
-bool
-lb_encap_needs_sum(const struct lb_encap *encap)
-{
-	return encap->is_v6 && is_udp(encap->mode);
-}
-
-static unsigned int
-inner_proto(const struct lb_encap_packet *packet)
-{
-	return packet->is_v6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
-}
-
+/* The checksum takes one addition for each field that is not the template's (RFC 1624). */
 static void
 write_ipv4(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *out)
 {
-	const unsigned int total_bytes = (unsigned int)encap->n_bytes + packet->inner_bytes;
-	uint64_t sum = sum16(packet->tos) + sum16(total_bytes);
-	uint16_t csum;
+	const uint32_t total_bytes = (uint32_t)encap->n_bytes + packet->inner_bytes;
+	const uint32_t proto = encap->inner_proto[packet->is_v6];
+	uint32_t sum = encap->ipv4_sum + packet->tos + total_bytes + proto;
 
+	sum = (sum & UINT16_MAX) + (sum >> 16);
+	sum = (sum & UINT16_MAX) + (sum >> 16);
 	memcpy(out, encap->bytes, IPV4_BYTES);
 	out[1] = packet->tos;
 	store16(out + 2, total_bytes);
-	if (encap->mode == LB_FORWARD_IPIP) {
-		out[9] = (uint8_t)inner_proto(packet);
-		sum += sum16(inner_proto(packet));
-	}
-	csum = lb_csum_finish(lb_csum_join(encap->sum, sum));
-	memcpy(out + 10, &csum, sizeof(csum));
+	out[9] |= (uint8_t)proto;
+	store16(out + 10, UINT16_MAX & ~sum);
 }
 
 static void
@@ -207,8 +198,7 @@ write_ipv6(const struct lb_encap *encap, const struct lb_encap_packet *packet, u
 	out[1] = (uint8_t)((packet->tos & 0x0f) << 4 | label >> 16);
 	store16(out + 2, label & 0xffff);
 	store16(out + 4, (unsigned int)encap->n_bytes - IPV6_BYTES + packet->inner_bytes);
-	if (encap->mode == LB_FORWARD_IPIP)
-		out[6] = (uint8_t)inner_proto(packet);
+	out[6] |= encap->inner_proto[packet->is_v6];
 }
 
 /* RFC 768 and RFC 8200, section 8.1; all at even offsets, so that sums just add up. */
@@ -245,35 +235,39 @@ write_udp(const struct lb_encap *encap, const struct lb_encap_packet *packet, ui
 		write_udp_csum(encap, packet, udp);
 }
 
+/* What follows the outer IP header, where anything does. */
+static void
+write_payload(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *p)
+{
+	const unsigned int ethertype = packet->is_v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
+	const unsigned int ip_bytes = encap->is_v6 ? IPV6_BYTES : IPV4_BYTES;
+
+	switch (encap->mode) {
+	case LB_FORWARD_GRE:
+		store16(p, 0); /* no checksum, key or sequence; version 0 */
+		store16(p + 2, ethertype);
+		break;
+	case LB_FORWARD_VXLAN:
+		memcpy(p + UDP_BYTES, encap->bytes + ip_bytes + UDP_BYTES,
+			VXLAN_BYTES + ETHER_BYTES - 2);
+		store16(p + UDP_BYTES + VXLAN_BYTES + 12, ethertype);
+		write_udp(encap, packet, p);
+		break;
+	default:
+		write_udp(encap, packet, p);
+		break;
+	}
+}
+
 void
 lb_encap_write(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *out)
 {
-	const unsigned int ip_bytes = encap->is_v6 ? IPV6_BYTES : IPV4_BYTES;
-	const unsigned int ethertype = packet->is_v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
-
 	if (encap->mode == LB_FORWARD_L2)
 		return;
-
 	if (encap->is_v6)
 		write_ipv6(encap, packet, out);
 	else
 		write_ipv4(encap, packet, out);
-
-	switch (encap->mode) {
-	case LB_FORWARD_GRE:
-		store16(out + ip_bytes, 0); /* no checksum, key or sequence; version 0 */
-		store16(out + ip_bytes + 2, ethertype);
-		break;
-	case LB_FORWARD_VXLAN:
-		memcpy(out + ip_bytes + UDP_BYTES, encap->bytes + ip_bytes + UDP_BYTES,
-			VXLAN_BYTES + ETHER_BYTES - 2);
-		store16(out + ip_bytes + UDP_BYTES + VXLAN_BYTES + 12, ethertype);
-		write_udp(encap, packet, out + ip_bytes);
-		break;
-	case LB_FORWARD_GUE:
-		write_udp(encap, packet, out + ip_bytes);
-		break;
-	default: /* IPIP: the inner header is next */
-		break;
-	}
+	if (encap->mode != LB_FORWARD_IPIP) /* there the inner header is next */
+		write_payload(encap, packet, out + (encap->is_v6 ? IPV6_BYTES : IPV4_BYTES));
 }

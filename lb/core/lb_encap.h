@@ -65,7 +65,12 @@ struct lb_encap {
 	uint8_t n_bytes; /**< of bytes[] in use; 0 for L2 */
 	uint8_t mode;    /**< enum lb_forward_mode */
 	bool is_v6;      /**< the outer family */
-	uint64_t sum;    /**< IPv4: sum of the header; UDP over IPv6: of what is constant */
+	/** IPIP: the outer protocol of an IPv4 and of an IPv6 packet; otherwise 0, it is
+	 * constant
+	 */
+	uint8_t inner_proto[2];
+	uint16_t ipv4_sum; /**< IPv4: sum of what is constant, host order, carries added in */
+	uint64_t sum;      /**< UDP over IPv6: of what is constant */
 	uint8_t bytes[LB_ENCAP_BYTES_MAX]; /**< the headers, per-packet fields 0 */
 };
 
@@ -94,7 +99,12 @@ int lb_encap_init(struct lb_encap *out, const struct lb_encap_conf *conf) lb_mus
 unsigned int lb_encap_overhead(enum lb_forward_mode mode, bool is_outer_v6);
 
 /** Whether lb_encap_write() reads inner_sum: UDP over IPv6. */
-bool lb_encap_needs_sum(const struct lb_encap *encap);
+static inline bool
+lb_encap_needs_sum(const struct lb_encap *encap)
+{
+	return encap->is_v6 &&
+	       (encap->mode == LB_FORWARD_GUE || encap->mode == LB_FORWARD_VXLAN);
+}
 
 /**
  * Write the outer headers of one packet, to stand right before its IP header.

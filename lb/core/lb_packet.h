@@ -124,4 +124,11 @@ struct lb_packet {
 enum lb_verdict lb_packet_parse(const uint8_t *frame, size_t n_bytes, size_t wire_bytes,
 	struct lb_packet *out) lb_must_check;
 
+/**
+ * The same, without the short way that lb_packet_parse() has for the usual packet: its plain
+ * twin, which gives the same result for every frame.
+ */
+enum lb_verdict lb_packet_parse_plainly(const uint8_t *frame, size_t n_bytes, size_t wire_bytes,
+	struct lb_packet *out) lb_must_check;
+
 #endif

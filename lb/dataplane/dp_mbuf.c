@@ -12,19 +12,6 @@ enum {
 	PRIORITY_MASK = 0xf0, /* and DEI, of a tag's third byte */
 };
 
-enum lb_verdict
-dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes, struct lb_packet *out)
-{
-	const enum lb_verdict verdict = lb_packet_parse(rte_pktmbuf_mtod(m, const uint8_t *),
-		m->data_len, wire_bytes, out);
-
-	/* The parser saw the first segment alone: what lies in the others is not missing. */
-	if (unlikely(m->nb_segs > 1) && verdict == LB_FORWARD &&
-		m->pkt_len >= out->ip_offset + out->ip_bytes)
-		out->flags &= (uint8_t)~LB_PACKET_CUT;
-	return verdict;
-}
-
 void
 dp_mbuf_cut(struct rte_mbuf *m, uint32_t n_bytes)
 {
@@ -63,13 +50,6 @@ sum_from(const struct rte_mbuf *m, uint32_t offset)
 		offset = 0;
 	}
 	return sum;
-}
-
-static void
-write_macs(uint8_t *frame, const struct lb_mac *dst)
-{
-	memcpy(frame + sizeof(dst->bytes), frame, sizeof(dst->bytes));
-	memcpy(frame, dst->bytes, sizeof(dst->bytes));
 }
 
 /*
@@ -112,6 +92,7 @@ dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 		.tos = packet->tos,
 		.entropy = entropy,
 	};
+	struct lb_mac own;
 	uint8_t *frame;
 
 	if (unlikely(!backend->has_next_hop))
@@ -124,16 +105,22 @@ dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 
 	if (m->pkt_len > encap->n_bytes + ip_offset + packet->ip_bytes)
 		dp_mbuf_cut(m, encap->n_bytes + ip_offset + packet->ip_bytes);
+	/* Before it is written over. Of the old header only tags are moved, if there are any.
+	 */
+	memcpy(own.bytes, frame + encap->n_bytes, sizeof(own.bytes));
 	if (encap->n_bytes > 0) {
 		inner.inner_bytes = (uint16_t)packet->ip_bytes; /* at most the MTU */
-		if (lb_encap_needs_sum(encap))
+		if (unlikely(lb_encap_needs_sum(encap)))
 			inner.inner_sum = sum_from(m, encap->n_bytes + ip_offset);
-		memmove(frame, frame + encap->n_bytes, ip_offset);
+		if (unlikely(packet->n_tags > 0))
+			memmove(frame + MACS_BYTES, frame + encap->n_bytes + MACS_BYTES,
+				(size_t)packet->n_tags * TAG_BYTES);
 		lb_encap_write(encap, &inner, frame + ip_offset);
 		frame[ip_offset - 2] = encap->is_v6 ? 0x86 : 0x08;
 		frame[ip_offset - 1] = encap->is_v6 ? 0xdd : 0x00;
 	}
-	write_macs(frame, &backend->next_hop);
+	memcpy(frame, backend->next_hop.bytes, sizeof(own.bytes));
+	memcpy(frame + sizeof(own.bytes), own.bytes, sizeof(own.bytes));
 	if (unlikely(backend->vlan != DP_VLAN_KEEP))
 		return set_vlan(m, packet->n_tags, backend->vlan) ? LB_FORWARD
 								  : LB_DROP_NO_MEMORY;

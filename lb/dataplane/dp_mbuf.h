@@ -63,8 +63,18 @@ dp_chain_take(struct dp_chain *chain)
 }
 
 /** Headers that are read lie in a packet's first segment; so lb_packet_parse() on that. */
-enum lb_verdict dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes,
-	struct lb_packet *out);
+static inline enum lb_verdict
+dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes, struct lb_packet *out)
+{
+	const enum lb_verdict verdict = lb_packet_parse(rte_pktmbuf_mtod(m, const uint8_t *),
+		m->data_len, wire_bytes, out);
+
+	/* The parser saw the first segment alone: what lies in the others is not missing. */
+	if (unlikely(m->nb_segs > 1) && verdict == LB_FORWARD &&
+		m->pkt_len >= out->ip_offset + out->ip_bytes)
+		out->flags &= (uint8_t)~LB_PACKET_CUT;
+	return verdict;
+}
 
 /**
  * Make a packet into the frame that goes to a backend: outer headers, MAC addresses, and the

@@ -141,10 +141,12 @@ static void
 parse_and_encap(const uint8_t *frame, size_t n, size_t wire_bytes)
 {
 	struct lb_packet p;
+	struct lb_packet plain;
 	const enum lb_verdict verdict = lb_packet_parse(frame, n, wire_bytes, &p);
 	const char *flaw;
 
 	require(verdict >= 0 && verdict < LB_N_VERDICTS && verdict != LB_REPLY, "verdict");
+	require(verdict == lb_packet_parse_plainly(frame, n, wire_bytes, &plain), "twins");
 	if (verdict != LB_FORWARD)
 		return;
 	flaw = packet_flaw(&p, n, wire_bytes);

@@ -20,6 +20,7 @@ main(void)
 	};
 
 	make_any(frame_memory, sizeof(frame_memory));
+	(void)parse_usual(&view, &packet);
 	(void)parse_frame(&view, &packet);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 		(void)lb_packet_parse(FRAME_END - lengths[i], lengths[i], any_u64(0, SIZE_MAX),

@@ -9,6 +9,7 @@
 #include "lb_packet.h"
 #include "packet_builder.h"
 #include "packet_flaw.h"
+#include "xrand.h"
 
 /* One byte written over the built frame. */
 struct patch {
@@ -621,6 +622,18 @@ static const struct row rows[] = {
 		IS_OTHER(54, 58), .flags = LB_PACKET_DF},
 };
 
+static bool
+is_same_packet(const struct lb_packet *a, const struct lb_packet *b)
+{
+	return memcmp(&a->key, &b->key, sizeof(a->key)) == 0 &&
+	       lb_addr_equal(&a->dst, &b->dst) && a->ip_bytes == b->ip_bytes &&
+	       a->tcp_seq == b->tcp_seq && a->ip_offset == b->ip_offset &&
+	       a->l4_offset == b->l4_offset && a->kind == b->kind && a->flags == b->flags &&
+	       a->tcp_flags == b->tcp_flags && a->tos == b->tos && a->is_v6 == b->is_v6 &&
+	       a->n_tags == b->n_tags && a->frag_id == b->frag_id &&
+	       a->frag_offset == b->frag_offset && a->frag_bytes == b->frag_bytes;
+}
+
 /* Exactly n bytes on the heap, so that ASan sees the load of one too many. */
 static uint8_t *
 copy_exact(const uint8_t *bytes, size_t n)
@@ -632,13 +645,23 @@ copy_exact(const uint8_t *bytes, size_t n)
 	return copy;
 }
 
+/* Whatever is parsed here, the short way and its plain twin agree on it. */
 static enum lb_verdict
 parse_exact(const uint8_t *bytes, size_t n, size_t wire_bytes, struct lb_packet *out)
 {
 	uint8_t *frame = copy_exact(bytes, n);
-	const enum lb_verdict verdict = lb_packet_parse(frame, n, wire_bytes, out);
+	struct lb_packet plain;
+	enum lb_verdict verdict;
+	enum lb_verdict plain_verdict;
 
+	memset(out, 0xa5, sizeof(*out));
+	verdict = lb_packet_parse(frame, n, wire_bytes, out);
+	plain_verdict = lb_packet_parse_plainly(frame, n, wire_bytes, &plain);
 	free(frame);
+	EXPECT(verdict == plain_verdict, "%zu of %zu bytes: verdict %d, and plainly %d", n,
+		wire_bytes, verdict, plain_verdict);
+	EXPECT(verdict != LB_FORWARD || is_same_packet(out, &plain),
+		"%zu of %zu bytes: not what they plainly are", n, wire_bytes);
 	return verdict;
 }
 
@@ -897,10 +920,38 @@ test_a_flipped_bit_of_an_ipv4_header_is_dropped(void **state)
 	}
 }
 
+/* Bytes changed at random, the checksum put right again: beyond what rows think of. */
+static void
+test_the_short_way_agrees_with_the_plain_one(void **state)
+{
+	static const struct pb_layer usual[][PB_LAYERS_MAX + 1] = {
+		{ETHER(), IPV4(), TCP(), PAYLOAD(9), END},
+		{ETHER(), IPV4(), UDP(), PAYLOAD(30), END},
+		{ETHER(), IPV6(), TCP(), PAYLOAD(9), END},
+		{ETHER(), IPV6(), UDP(), PAYLOAD(30), END},
+	};
+	uint64_t seed = 5;
+
+	(void)state;
+	for (size_t i = 0; i < 400000; i++) {
+		uint8_t frame[PB_FRAME_MAX];
+		struct lb_packet p;
+		const size_t whole = pb_build(usual[i % LB_N_ELEMENTS(usual)], frame);
+		const size_t n = whole - xrand_below(&seed, 4);
+
+		for (uint32_t k = xrand_below(&seed, 4); k > 0; k--)
+			frame[xrand_below(&seed, 60)] = (uint8_t)xrand(&seed);
+		if (xrand_below(&seed, 4) > 0)
+			pb_fix_ipv4_csum(frame + 14);
+		(void)parse_exact(frame, n, n + xrand_below(&seed, 2) * 3, &p);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_short_way_agrees_with_the_plain_one),
 		cmocka_unit_test(test_each_row_has_its_verdict_and_fields),
 		cmocka_unit_test(test_an_empty_frame_is_not_read),
 		cmocka_unit_test(test_a_prefix_of_a_packet_is_truncated),
