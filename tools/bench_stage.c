@@ -36,10 +36,12 @@ find_flows(struct bench_stages *s, unsigned int from, unsigned int to)
 {
 	struct lb_flow_table *flows = s->worker->flows;
 
-	for (unsigned int i = from; i < to; i++)
-		lb_flow_prefetch(flows, &s->hashes[i]);
 	for (unsigned int i = from; i < to; i++) {
-		s->refs[i] = lb_flow_find(flows, &s->hashes[i], s->now_ns);
+		s->places[i] = lb_flow_locate(flows, &s->hashes[i]);
+		lb_flow_prefetch(flows, &s->places[i]);
+	}
+	for (unsigned int i = from; i < to; i++) {
+		s->refs[i] = lb_flow_find_at(flows, &s->places[i], s->now_ns);
 		if (likely(s->refs[i] != LB_FLOW_NONE)) {
 			s->backends[i] = lb_flow_backend(flows, s->refs[i]);
 			lb_flow_touch(flows, s->refs[i], LB_FLOW_SEGMENT, s->now_ns);

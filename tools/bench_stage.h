@@ -14,6 +14,7 @@
 
 #include "bench_case.h"
 #include "dp_worker.h"
+#include "lb_flow_lookup.h"
 
 /** Packets between the generator and the worker, as in a device's receive queue. */
 #define BENCH_WINDOW_PACKETS 512u
@@ -26,6 +27,7 @@ struct bench_stages {
 	uint64_t now_ns;
 	struct lb_packet packets[BENCH_WINDOW_PACKETS];
 	struct lb_flow_hash hashes[BENCH_WINDOW_PACKETS];
+	struct lb_flow_place places[BENCH_WINDOW_PACKETS];
 	uint32_t services[BENCH_WINDOW_PACKETS];
 	uint32_t refs[BENCH_WINDOW_PACKETS];     /**< entries of the flow table */
 	uint32_t backends[BENCH_WINDOW_PACKETS]; /**< ids */

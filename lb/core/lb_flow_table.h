@@ -7,11 +7,12 @@
  * Flow table: flow -> backend id. Bounded, for one core, time passed in.
  *
  * Set-associative: a bucket of four entries is one cache line, and a lookup touches that
- * line only, for IPv4 and IPv6 alike; unless the bucket was once full of confirmed flows, and
- * the flow is not in it: then a second bucket may have it, and is looked at too. Without second
- * buckets one confirmed flow in 27 would find no room in a half-full table; with them it is
- * none, and in a full one about one in 18. Beside the lines lies one 32-bit word an entry,
- * the sequence number of the SYN that made it, read and written by SYNs alone: 20 bytes a flow.
+ * line only, for IPv4 and IPv6 alike; unless the bucket was once full, and the flow is not in
+ * it: then a second bucket may have it, and is looked at too. Without second buckets one flow
+ * in 27 would find no room in a half-full table; with them it is none, and of confirmed flows,
+ * as many as there are entries, about one in 23. Beside the lines lies one 32-bit word an
+ * entry, the sequence number of the SYN that made it, read and written by SYNs alone: 20 bytes
+ * a flow.
  *
  * Identity is 96 bits of the flow's 128-bit hash: 80 are stored, and the bucket, one of 2^17
  * at least, stands for 17, of which one goes since it may be either of two. With 2^20 flows in
@@ -22,11 +23,13 @@
  * many flows at one bucket.
  *
  * An entry is unconfirmed until a second packet of its flow arrives; the repetition of its
- * SYN does not count. A new flow takes, in this order: a free entry, one that timed out, the
- * oldest unconfirmed one; in its bucket, and where that is full of confirmed flows, in its
- * second one; at last one of the bucket's flows moves to its own second one. Where none of this
- * finds room the flow is not remembered, and goes where the table says: a flood evicts itself,
- * and no confirmed flow.
+ * SYN does not count. A new flow takes, in this order: an entry that is free or timed out, in
+ * its bucket, then in its second one; while an eighth of the table is free, a place in either
+ * whose entry can move to such a one in its own other bucket; the oldest unconfirmed entry of
+ * both; at last the place of a confirmed one, which moves to where an unconfirmed one is. Where
+ * none of this finds room the flow is not remembered, and goes where the table says: a flood
+ * evicts itself, and no confirmed flow; and as long as the table is not nearly full, nobody
+ * has to give way.
  *
  * Times are nanoseconds of any clock that never goes back. They are held as 23-bit ticks,
  * the tick being the largest power of two nanoseconds of which the longest timeout has at
@@ -103,9 +106,6 @@ size_t lb_flow_table_bytes(uint32_t n_entries);
 int lb_flow_table_init(void *mem, const struct lb_flow_table_conf *conf, uint64_t now_ns,
 	struct lb_flow_table **out) lb_must_check;
 
-/** Start loading the flow's bucket. */
-void lb_flow_prefetch(const struct lb_flow_table *table, const struct lb_flow_hash *hash);
-
 /**
  * Find a live entry.
  *
@@ -114,22 +114,11 @@ void lb_flow_prefetch(const struct lb_flow_table *table, const struct lb_flow_ha
 uint32_t lb_flow_find(const struct lb_flow_table *table, const struct lb_flow_hash *hash,
 	uint64_t now_ns);
 
-/** The backend of a found entry. */
-uint32_t lb_flow_backend(const struct lb_flow_table *table, uint32_t ref);
-
 /**
  * Whether the entry was made, or restarted, by a SYN with this sequence number: then another
  * such SYN is its repetition.
  */
 bool lb_flow_is_repeated_syn(const struct lb_flow_table *table, uint32_t ref, uint32_t tcp_seq);
-
-/**
- * A packet of the flow has come: it lives on, and is confirmed unless the packet is the
- * repetition of its SYN, LB_FLOW_SYN here. LB_FLOW_CLOSE gives it the closing timeout, counted
- * from its last packet, for good.
- */
-void lb_flow_touch(struct lb_flow_table *table, uint32_t ref, enum lb_flow_event event,
-	uint64_t now_ns);
 
 /** What a found entry says of its flow. */
 struct lb_flow_info {

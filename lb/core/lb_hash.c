@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define XXH_INLINE_ALL /* for a fixed length the compiler keeps one branch of many */
-#include <xxhash.h>
-
-#include "lb_hash.h"
+#include "lb_hash_flow.h"
 
 struct lb_flow_hash
 lb_hash_flow(const struct lb_flow_key *key, uint64_t seed)
 {
-	const XXH128_hash_t h = XXH3_128bits_withSeed(key, sizeof(*key), seed);
-
-	return (struct lb_flow_hash){.pick = h.low64, .place = h.high64};
+	return lb_hash_flow_inline(key, seed);
 }
 
 uint64_t

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lb_picker.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <stdalign.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,18 +10,10 @@
 #include "lb_hrw.h"
 #include "lb_limits.h"
 #include "lb_maglev.h"
-#include "lb_mul.h"
 #include "lb_overlay.h"
 #include "lb_prime.h"
 #include "lb_ring.h"
 #include "lb_stable.h"
-
-struct lb_picker {
-	alignas(LB_CACHE_LINE) uint32_t n_slots;
-	uint16_t slots[];
-};
-
-static_assert(LB_SERVICE_BACKENDS_MAX <= UINT16_MAX, "a slot holds a backend's position");
 
 /** One backend on its way into a table. */
 struct candidate {
@@ -341,24 +331,6 @@ uint32_t
 lb_picker_slots(const struct lb_picker *picker)
 {
 	return picker->n_slots;
-}
-
-uint32_t
-lb_picker_slot(const struct lb_picker *picker, uint64_t pick)
-{
-	return (uint32_t)lb_mul_high(pick, picker->n_slots);
-}
-
-uint32_t
-lb_picker_backend(const struct lb_picker *picker, uint32_t slot)
-{
-	return picker->slots[slot];
-}
-
-void
-lb_picker_prefetch(const struct lb_picker *picker, uint32_t slot)
-{
-	__builtin_prefetch(&picker->slots[slot]);
 }
 
 void

@@ -22,11 +22,15 @@
  * build() and overlay() may run on one thread per picker; lookups on any number.
  */
 
+#include <assert.h>
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "lb_compiler.h"
+#include "lb_limits.h"
+#include "lb_mul.h"
 
 enum lb_algorithm { LB_MAGLEV, LB_RING, LB_RENDEZVOUS, LB_STABLE, LB_N_ALGORITHMS };
 
@@ -45,7 +49,13 @@ struct lb_picker_backend {
 	uint32_t weight;     /**< 0..LB_WEIGHT_MAX; 0 gets no slot */
 };
 
-struct lb_picker; /* opaque */
+/** Others than the functions below leave it alone. */
+struct lb_picker {
+	alignas(LB_CACHE_LINE) uint32_t n_slots;
+	uint16_t slots[];
+};
+
+static_assert(LB_SERVICE_BACKENDS_MAX <= UINT16_MAX, "a slot holds a backend's position");
 
 /** "maglev", "ring", "rendezvous", "stable". */
 const char *lb_algorithm_name(enum lb_algorithm algorithm);
@@ -111,13 +121,25 @@ int lb_picker_overlay(void *mem, const struct lb_picker *configured, const bool 
 uint32_t lb_picker_slots(const struct lb_picker *picker);
 
 /** Slot of a flow, 0..n_slots-1: multiply-shift, in proportion. */
-uint32_t lb_picker_slot(const struct lb_picker *picker, uint64_t pick);
+static inline uint32_t
+lb_picker_slot(const struct lb_picker *picker, uint64_t pick)
+{
+	return (uint32_t)lb_mul_high(pick, picker->n_slots);
+}
 
 /** Backend of a slot: its position in build()'s array. */
-uint32_t lb_picker_backend(const struct lb_picker *picker, uint32_t slot);
+static inline uint32_t
+lb_picker_backend(const struct lb_picker *picker, uint32_t slot)
+{
+	return picker->slots[slot];
+}
 
 /** Start loading a slot. */
-void lb_picker_prefetch(const struct lb_picker *picker, uint32_t slot);
+static inline void
+lb_picker_prefetch(const struct lb_picker *picker, uint32_t slot)
+{
+	__builtin_prefetch(&picker->slots[slot]);
+}
 
 /** Count the slots of each of n backends into counts[n], zeroed first. */
 void lb_picker_count(const struct lb_picker *picker, uint32_t *counts, size_t n);

@@ -6,6 +6,8 @@
 #include "dp_fit.h"
 #include "dp_handoff.h"
 #include "dp_mbuf.h"
+#include "lb_flow_lookup.h"
+#include "lb_hash_flow.h"
 #include "lb_icmp.h"
 #include "lb_mss.h"
 #include "lb_packet.h"
@@ -22,6 +24,8 @@ struct stages {
 	struct dp_burst *burst;
 	struct lb_packet packets[DP_BURST_MAX];
 	uint64_t picks[DP_BURST_MAX]; /* hash for the slot */
+	struct lb_flow_place places[DP_BURST_MAX];
+	uint32_t refs[DP_BURST_MAX]; /* what was found there, as long as no entry moves */
 };
 
 static void
@@ -35,11 +39,11 @@ parse_stage(struct stages *s)
 		d->service = DP_NONE;
 		d->backend = DP_NONE;
 		d->slot = DP_NONE;
+		d->ip_bytes = 0;
 		d->flow = DP_FLOW_NONE;
 		d->event = DP_NO_EVENT;
 		d->is_new_flow = false;
 		d->has_more = false;
-		d->ip_bytes = 0;
 		d->verdict = (uint8_t)dp_mbuf_parse(burst->pkts[i], burst->wire_bytes[i],
 			&s->packets[i]);
 	}
@@ -224,31 +228,67 @@ service_stage(struct stages *s)
 	}
 }
 
-/* Hash all keys before any bucket is read, so that the loads of the buckets overlap. */
-static void
+/*
+ * The place of each packet's flow, and the hash that picks its slot should it be new. No bucket
+ * is read before all are asked for, so that their loads overlap.
+ *
+ * Returns whether any packet has a flow.
+ */
+static bool
 hash_stage(struct stages *s)
 {
 	const struct dp_snapshot *snapshot = s->snapshot;
+	bool has_flows = false;
 
 	for (uint16_t i = 0; i < s->burst->n; i++) {
 		struct dp_decision *d = &s->burst->decisions[i];
 		const struct lb_flow_key *key = &s->packets[i].key;
-		const struct dp_service *service;
+		struct lb_flow_hash hash;
+		uint8_t affinity;
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
-		service = &snapshot->services[d->service];
-		d->hash = lb_hash_flow(key, s->worker->flow_seed);
-		lb_flow_prefetch(s->worker->flows, &d->hash);
-
-		s->picks[i] = d->hash.pick;
-		if (unlikely(service->affinity != LB_AFFINITY_5_TUPLE ||
+		hash = lb_hash_flow_inline(key, s->worker->flow_seed);
+		s->places[i] = lb_flow_locate(s->worker->flows, &hash);
+		lb_flow_prefetch(s->worker->flows, &s->places[i]);
+		d->hash = hash;
+		s->picks[i] = hash.pick;
+		affinity = snapshot->services[d->service].affinity;
+		if (unlikely(affinity != LB_AFFINITY_5_TUPLE ||
 			     snapshot->hash_seed != s->worker->flow_seed))
-			s->picks[i] = lb_hash_pick(key, (enum lb_affinity)service->affinity,
+			s->picks[i] = lb_hash_pick(key, (enum lb_affinity)affinity,
 				snapshot->hash_seed);
-		if (likely(service->picker != NULL))
-			lb_picker_prefetch(service->picker,
-				lb_picker_slot(service->picker, s->picks[i]));
+		has_flows = true;
+	}
+	return has_flows;
+}
+
+/*
+ * Find all flows before any is followed, and ask for what each will need: the backend of one
+ * that is known, a slot and a place for one that is not.
+ */
+static void
+find_stage(struct stages *s)
+{
+	const struct lb_flow_table *flows = s->worker->flows;
+
+	for (uint16_t i = 0; i < s->burst->n; i++) {
+		const struct dp_decision *d = &s->burst->decisions[i];
+		const struct lb_picker *picker;
+
+		if (unlikely(d->verdict != LB_FORWARD))
+			continue;
+		s->refs[i] = lb_flow_find_at(flows, &s->places[i], s->burst->now_ns[i]);
+		if (likely(s->refs[i] != LB_FLOW_NONE)) {
+			const uint32_t id = lb_flow_backend(flows, s->refs[i]);
+
+			__builtin_prefetch(&s->snapshot->backends[id]);
+			continue;
+		}
+		lb_flow_prefetch_insert(flows, &s->places[i]);
+		picker = s->snapshot->services[d->service].picker;
+		if (likely(picker != NULL))
+			lb_picker_prefetch(picker, lb_picker_slot(picker, s->picks[i]));
 	}
 }
 
@@ -414,12 +454,10 @@ begin_flow(struct stages *s, uint16_t i, enum lb_flow_event event)
 }
 
 static enum lb_verdict
-choose_backend(struct stages *s, uint16_t i)
+choose_backend(struct stages *s, uint16_t i, uint32_t ref)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct lb_packet *packet = &s->packets[i];
-	const uint64_t now_ns = s->burst->now_ns[i];
-	const uint32_t ref = lb_flow_find(s->worker->flows, &d->hash, now_ns);
 	enum lb_flow_event event;
 
 	if (unlikely(packet->kind == LB_PACKET_ICMP_ERROR))
@@ -437,16 +475,30 @@ choose_backend(struct stages *s, uint16_t i)
 static void
 flow_stage(struct stages *s)
 {
+	struct lb_flow_table *flows = s->worker->flows;
+	uint64_t now_ns = s->burst->now_ns[0];
+	bool is_stale = false;
+
+	lb_flow_table_expire(flows, now_ns);
+	find_stage(s);
 	for (uint16_t i = 0; i < s->burst->n; i++) {
 		struct dp_decision *d = &s->burst->decisions[i];
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
-		/* Packets of a burst may lie far apart in time; mostly it is one comparison. */
-		lb_flow_table_expire(s->worker->flows, s->burst->now_ns[i]);
-		d->verdict = (uint8_t)choose_backend(s, i);
-		if (likely(d->verdict == LB_FORWARD))
+		/* Packets of a replayed burst may lie far apart in time. */
+		if (unlikely(s->burst->now_ns[i] != now_ns)) {
+			now_ns = s->burst->now_ns[i];
+			lb_flow_table_expire(flows, now_ns);
+			is_stale = true;
+		}
+		if (unlikely(is_stale))
+			s->refs[i] = lb_flow_find_at(flows, &s->places[i], now_ns);
+		d->verdict = (uint8_t)choose_backend(s, i, s->refs[i]);
+		if (unlikely(d->is_new_flow)) {
+			is_stale = true;
 			__builtin_prefetch(&s->snapshot->backends[d->backend]);
+		}
 	}
 }
 
@@ -764,8 +816,8 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 
 	parse_stage(&s);
 	service_stage(&s);
-	hash_stage(&s);
-	flow_stage(&s);
+	if (hash_stage(&s))
+		flow_stage(&s);
 	encap_stage(&s);
 }
 

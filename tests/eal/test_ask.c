@@ -14,6 +14,7 @@
 
 #include "dp_plane.h"
 #include "expect.h"
+#include "lb_flow_lookup.h"
 #include "xrand.h"
 
 #define N_WORKERS   2u

@@ -40,8 +40,8 @@ SYSTEM = re.compile(
 # The first pattern that matches a file's path gives what it may include besides the system's
 # headers: project files by pattern, libraries by name.
 RULES = [
-    (r"lb/core/lb_hash\.[ch]", [r"lb/core/.*"], {"xxhash"}),
-    (r"lb/core/lb_aes\.c", [r"lb/core/.*"], {"intrinsics"}),
+    (r"lb/core/lb_hash(_flow)?\.[ch]", [r"lb/core/.*"], {"xxhash"}),
+    (r"lb/core/lb_(aes\.c|flow_lookup\.h)", [r"lb/core/.*"], {"intrinsics"}),
     (r"lb/core/.*", [r"lb/core/.*"], set()),
     (r"lb/dataplane/.*", [r"lb/dataplane/.*", r"lb/core/.*"], {"dpdk"}),
     (r"lb/health/hc_tls\.c", [r"lb/health/.*", r"lb/core/.*"], {"libcrypto"}),

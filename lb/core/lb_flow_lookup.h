@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LB_FLOW_LOOKUP_H
+#define LB_FLOW_LOOKUP_H
+
+/**
+ * @file
+ * The inside of a flow table, for what each packet does: locate its flow, find it, touch it.
+ * lb_flow_table.h has what it all means, and what others may do.
+ *
+ * All of it is inline: a burst's packets then overlap, instead of each waiting for the one
+ * before to come back from four calls.
+ */
+
+#include <assert.h>
+#include <stdalign.h>
+#ifdef __SSE2__
+#	include <immintrin.h>
+#endif
+
+#include "lb_compiler.h"
+#include "lb_flow_table.h"
+#include "lb_limits.h"
+
+#define LB_FLOW_WAYS 4u
+
+/** The three bits of state. 0 is free, so that zeroed memory is an empty table. */
+enum lb_flow_state {
+	LB_FLOW_FREE,
+	LB_FLOW_TCP_NEW,
+	LB_FLOW_TCP,
+	LB_FLOW_TCP_CLOSING,
+	LB_FLOW_UDP_NEW,
+	LB_FLOW_UDP,
+	LB_FLOW_N_STATES
+};
+
+/*
+ * An entry is two words. The tag word is nothing but identity, so that one plain comparison
+ * tells a flow from 2^64 others; the rest word holds the remaining 16 bits of identity at
+ * its top and all that changes below:
+ *
+ *	tag   63..16  place, its low 48 bits      15..0  pick, bits 15..0
+ *	rest  63..48  pick, bits 31..16           46..24 last seen, in ticks
+ *	      23..4   backend id                  3      made by a SYN       2..0 state
+ *
+ * Bit 47 of the first rest word is the bucket's own: flows of it have gone to their second
+ * buckets.
+ *
+ * The words are arrays inside the line, not pairs: the four tags lie side by side, and two
+ * vectors compare them.
+ */
+#define LB_FLOW_PICK_SHIFT    48
+#define LB_FLOW_SEEN_SHIFT    24
+#define LB_FLOW_SEEN_MASK     UINT32_C(0x7fffff)
+#define LB_FLOW_OVERFLOWED    (UINT64_C(1) << 47)
+#define LB_FLOW_BACKEND_SHIFT 4
+#define LB_FLOW_BACKEND_MASK  (LB_BACKEND_IDS_MAX - 1)
+#define LB_FLOW_BY_SYN        UINT64_C(8)
+#define LB_FLOW_STATE_MASK    UINT64_C(7)
+
+static_assert(1u << LB_FLOW_BACKEND_BITS == LB_BACKEND_IDS_MAX, "a backend id fits its field");
+static_assert(LB_FLOW_BACKEND_SHIFT + LB_FLOW_BACKEND_BITS == LB_FLOW_SEEN_SHIFT,
+	"fields must not overlap");
+static_assert((uint64_t)LB_FLOW_SEEN_MASK << LB_FLOW_SEEN_SHIFT < LB_FLOW_OVERFLOWED,
+	"fields must not overlap");
+static_assert(LB_FLOW_N_STATES <= LB_FLOW_STATE_MASK + 1, "a state fits its field");
+
+struct lb_flow_bucket {
+	alignas(LB_CACHE_LINE) uint64_t tag[LB_FLOW_WAYS];
+	uint64_t rest[LB_FLOW_WAYS];
+};
+
+static_assert(sizeof(struct lb_flow_bucket) == LB_CACHE_LINE, "a lookup must touch one line");
+
+/* The first line is constant after init; the second is written by inserts and sweeps. */
+struct lb_flow_table {
+	alignas(LB_CACHE_LINE) uint64_t secret[2];
+	struct lb_flow_bucket *buckets;
+	uint32_t *syn_seq; /* one an entry; meaningful where BY_SYN is set */
+	uint32_t timeout_ticks[LB_FLOW_N_STATES];
+	uint8_t tick_shift;     /* a tick is 2^tick_shift ns */
+	uint8_t n_buckets_log2; /* 17..28 */
+	uint8_t period_log2;    /* the whole table is swept in 2^period_log2 ticks */
+
+	alignas(LB_CACHE_LINE) uint64_t last_tick; /* of the last expire; does not wrap */
+	uint64_t sweep_rest;                       /* of a bucket, in 2^-period_log2 */
+	uint32_t sweep_bucket;                     /* the next to sweep */
+	uint32_t longest_ticks;
+	struct lb_flow_table_stats stats;
+};
+
+static_assert(offsetof(struct lb_flow_table, last_tick) == LB_CACHE_LINE,
+	"what lookups read must fit one line");
+
+/** What a packet makes of its flow: by state and event. */
+extern const uint8_t lb_flow_next_state[LB_FLOW_N_STATES][4];
+
+/** Where a flow may be, and how its entry looks. */
+struct lb_flow_place {
+	uint32_t bucket; /**< the first choice */
+	uint32_t second; /**< where it goes when that has no room */
+	uint64_t tag;
+	uint64_t rest; /**< the top 16 bits alone */
+};
+
+/** From an entry's one bucket to its other, as its tag says; never 0. */
+static inline uint32_t
+lb_flow_distance(const struct lb_flow_table *table, uint64_t tag)
+{
+	return ((uint32_t)(tag >> 16) & ((1u << table->n_buckets_log2) - 1)) | 1;
+}
+
+/**
+ * Locate a flow by its hash.
+ *
+ * Both halves of the hash go through a multiplication with secret operands, and the halves of
+ * the product are folded: the bucket then depends on all 128 bits and on the secret, and
+ * neighbouring hashes do not land in neighbouring buckets. The bucket is the top bits of the
+ * mixed place, 17 at least, and the tag its low 48: together, all 64 of them. The second
+ * bucket is the first and a distance that the tag says, which is never 0: whichever of the two
+ * an entry lies in, that bucket and the tag tell the first.
+ */
+static inline struct lb_flow_place
+lb_flow_locate(const struct lb_flow_table *table, const struct lb_flow_hash *hash)
+{
+	__extension__ typedef unsigned __int128 uint128;
+	const uint128 product =
+		(uint128)(hash->place ^ table->secret[0]) * (hash->pick ^ table->secret[1]);
+	const uint64_t place = (uint64_t)(product >> 64) ^ (uint64_t)product;
+	const uint32_t bucket = (uint32_t)(place >> (64 - table->n_buckets_log2));
+
+	return (struct lb_flow_place){
+		.bucket = bucket,
+		.second = bucket ^ lb_flow_distance(table, place << 16),
+		.tag = place << 16 | (hash->pick & 0xffff),
+		.rest = (hash->pick >> 16 & 0xffff) << LB_FLOW_PICK_SHIFT,
+	};
+}
+
+/** Start loading what a lookup reads. */
+static inline void
+lb_flow_prefetch(const struct lb_flow_table *table, const struct lb_flow_place *place)
+{
+	__builtin_prefetch(&table->buckets[place->bucket]);
+}
+
+/** Start loading what the insert of a flow that was not found reads besides. */
+static inline void
+lb_flow_prefetch_insert(const struct lb_flow_table *table, const struct lb_flow_place *place)
+{
+	__builtin_prefetch(&table->buckets[place->second]);
+	__builtin_prefetch(&table->syn_seq[place->bucket * LB_FLOW_WAYS], 1);
+}
+
+/** Which of four tags are the one wanted, as bits: the plain twin of the one below. */
+static inline uint32_t
+lb_flow_match_plainly(const uint64_t tags[static LB_FLOW_WAYS], uint64_t wanted)
+{
+	uint32_t ways = 0;
+
+	for (uint32_t way = 0; way < LB_FLOW_WAYS; way++)
+		ways |= (uint32_t)(tags[way] == wanted) << way;
+	return ways;
+}
+
+/**
+ * Which of four tags are the one wanted, as bits. Without branches, for a flow is in any way
+ * with the same probability and a jump would be mispredicted.
+ *
+ * @param tags  16-byte aligned.
+ */
+static inline uint32_t
+lb_flow_match(const uint64_t tags[static LB_FLOW_WAYS], uint64_t wanted)
+{
+#ifdef __SSE2__
+	const __m128i both = _mm_set1_epi64x((int64_t)wanted);
+	const __m128 low =
+		_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_load_si128((const __m128i *)tags), both));
+	const __m128 high = _mm_castsi128_ps(
+		_mm_cmpeq_epi32(_mm_load_si128((const __m128i *)tags + 1), both));
+	/* Halves of 32 bits were compared: the lower ones of all four, and the upper ones. */
+	const __m128 lower = _mm_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0));
+	const __m128 upper = _mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1));
+
+	return (uint32_t)_mm_movemask_ps(_mm_and_ps(lower, upper));
+#else
+	return lb_flow_match_plainly(tags, wanted);
+#endif
+}
+
+static inline enum lb_flow_state
+lb_flow_state_of(uint64_t rest)
+{
+	return (enum lb_flow_state)(rest & LB_FLOW_STATE_MASK);
+}
+
+static inline uint32_t
+lb_flow_tick(const struct lb_flow_table *table, uint64_t now_ns)
+{
+	return (uint32_t)(now_ns >> table->tick_shift) & LB_FLOW_SEEN_MASK;
+}
+
+static inline uint32_t
+lb_flow_ticks_since_seen(uint64_t rest, uint32_t tick)
+{
+	return (tick - (uint32_t)(rest >> LB_FLOW_SEEN_SHIFT)) & LB_FLOW_SEEN_MASK;
+}
+
+static inline bool
+lb_flow_is_timed_out(const struct lb_flow_table *table, uint64_t rest, uint32_t tick)
+{
+	return lb_flow_ticks_since_seen(rest, tick) >
+	       table->timeout_ticks[lb_flow_state_of(rest)];
+}
+
+static inline uint64_t *
+lb_flow_rest(const struct lb_flow_table *table, uint32_t ref)
+{
+	return &table->buckets[ref / LB_FLOW_WAYS].rest[ref % LB_FLOW_WAYS];
+}
+
+static inline uint64_t
+lb_flow_with_seen(uint64_t rest, uint32_t tick)
+{
+	return (rest & ~((uint64_t)LB_FLOW_SEEN_MASK << LB_FLOW_SEEN_SHIFT)) |
+	       (uint64_t)tick << LB_FLOW_SEEN_SHIFT;
+}
+
+/**
+ * A live entry of the flow in one bucket, or LB_FLOW_NONE. Of entries with its tag, all but one
+ * at most are free, timed out, or of another flow, once in 2^64.
+ */
+static inline uint32_t
+lb_flow_find_in(const struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t bucket_index, uint32_t tick)
+{
+	const struct lb_flow_bucket *bucket = &table->buckets[bucket_index];
+	uint32_t ways = lb_flow_match(bucket->tag, place->tag);
+
+	for (; ways != 0; ways &= ways - 1) {
+		const uint32_t way = (uint32_t)__builtin_ctz(ways);
+		const uint64_t rest = bucket->rest[way];
+
+		if (likely((rest ^ place->rest) >> LB_FLOW_PICK_SHIFT == 0 &&
+			    lb_flow_state_of(rest) != LB_FLOW_FREE &&
+			    !lb_flow_is_timed_out(table, rest, tick)))
+			return bucket_index * LB_FLOW_WAYS + way;
+	}
+	return LB_FLOW_NONE;
+}
+
+/** lb_flow_find() of a flow that has been located. */
+static inline uint32_t
+lb_flow_find_at(const struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint64_t now_ns)
+{
+	const uint32_t tick = lb_flow_tick(table, now_ns);
+	const uint32_t ref = lb_flow_find_in(table, place, place->bucket, tick);
+
+	if (likely(ref != LB_FLOW_NONE ||
+		    (table->buckets[place->bucket].rest[0] & LB_FLOW_OVERFLOWED) == 0))
+		return ref;
+	return lb_flow_find_in(table, place, place->second, tick);
+}
+
+/** The backend of a found entry. */
+static inline uint32_t
+lb_flow_backend(const struct lb_flow_table *table, uint32_t ref)
+{
+	return (uint32_t)(*lb_flow_rest(table, ref) >> LB_FLOW_BACKEND_SHIFT) &
+	       LB_FLOW_BACKEND_MASK;
+}
+
+/**
+ * A packet of the flow has come: it lives on, and is confirmed unless the packet is the
+ * repetition of its SYN, LB_FLOW_SYN here. LB_FLOW_CLOSE gives it the closing timeout, counted
+ * from its last packet, for good.
+ */
+static inline void
+lb_flow_touch(struct lb_flow_table *table, uint32_t ref, enum lb_flow_event event,
+	uint64_t now_ns)
+{
+	uint64_t *rest = lb_flow_rest(table, ref);
+	const uint64_t state = lb_flow_next_state[lb_flow_state_of(*rest)][event];
+
+	*rest = (lb_flow_with_seen(*rest, lb_flow_tick(table, now_ns)) & ~LB_FLOW_STATE_MASK) |
+		state;
+}
+
+#endif
