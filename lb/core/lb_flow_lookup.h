@@ -144,9 +144,9 @@ lb_flow_prefetch(const struct lb_flow_table *table, const struct lb_flow_place *
 	__builtin_prefetch(&table->buckets[place->bucket]);
 }
 
-/** Start loading what the insert of a flow that was not found reads besides. */
+/** Start loading what is read besides of a flow that is not in its first bucket. */
 static inline void
-lb_flow_prefetch_insert(const struct lb_flow_table *table, const struct lb_flow_place *place)
+lb_flow_prefetch_second(const struct lb_flow_table *table, const struct lb_flow_place *place)
 {
 	__builtin_prefetch(&table->buckets[place->second]);
 	__builtin_prefetch(&table->syn_seq[place->bucket * LB_FLOW_WAYS], 1);
@@ -247,6 +247,17 @@ lb_flow_find_in(const struct lb_flow_table *table, const struct lb_flow_place *p
 			return bucket_index * LB_FLOW_WAYS + way;
 	}
 	return LB_FLOW_NONE;
+}
+
+/**
+ * A live entry of the flow in its first bucket, which has most flows; otherwise LB_FLOW_NONE,
+ * and it may be in its second.
+ */
+static inline uint32_t
+lb_flow_find_first(const struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint64_t now_ns)
+{
+	return lb_flow_find_in(table, place, place->bucket, lb_flow_tick(table, now_ns));
 }
 
 /** lb_flow_find() of a flow that has been located. */

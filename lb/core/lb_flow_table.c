@@ -173,40 +173,45 @@ lb_flow_restart(struct lb_flow_table *table, uint32_t ref, uint32_t backend, uin
 #define DEAD       (UINT32_MAX - 1)
 #define UNUSED     UINT32_MAX
 
-/* A place, and how readily it is given. */
+/* A place, and how readily it is given; at NOT_AT_ALL it is any. */
 struct room {
 	uint32_t ref;
 	uint32_t readiness;
 };
 
-static uint32_t
+/* Without branches, which in a flood would go either way by chance. */
+static inline uint32_t
 readiness_of(const struct lb_flow_table *table, uint64_t rest, uint32_t tick)
 {
+	static const bool is_new[] = {[LB_FLOW_TCP_NEW] = true,
+		[LB_FLOW_UDP_NEW] = true,
+		[LB_FLOW_STATE_MASK] = false};
 	const enum lb_flow_state state = lb_flow_state_of(rest);
+	const uint32_t age = lb_flow_ticks_since_seen(rest, tick);
+	uint32_t readiness = is_new[state] * (age + 1);
 
-	if (state == LB_FLOW_FREE)
-		return UNUSED;
-	if (lb_flow_is_timed_out(table, rest, tick))
-		return DEAD;
-	if (state == LB_FLOW_TCP_NEW || state == LB_FLOW_UDP_NEW)
-		return lb_flow_ticks_since_seen(rest, tick) + 1;
-	return NOT_AT_ALL;
+	readiness = age > table->timeout_ticks[state] ? DEAD : readiness;
+	return state == LB_FLOW_FREE ? UNUSED : readiness;
 }
 
-/* The place in a bucket that gives way most readily. */
+/* The place in a bucket that gives way most readily, the first of equal ones. */
 static struct room
 find_room(const struct lb_flow_table *table, uint32_t bucket_index, uint32_t tick)
 {
 	const struct lb_flow_bucket *bucket = &table->buckets[bucket_index];
-	struct room best = {LB_FLOW_NONE, NOT_AT_ALL};
+	uint64_t best = 0; /* readiness, and below it the way, counted from the last */
 
 	for (uint32_t way = 0; way < LB_FLOW_WAYS; way++) {
 		const uint32_t readiness = readiness_of(table, bucket->rest[way], tick);
+		const uint64_t rank =
+			(uint64_t)readiness * LB_FLOW_WAYS + (LB_FLOW_WAYS - 1 - way);
 
-		if (readiness > best.readiness)
-			best = (struct room){bucket_index * LB_FLOW_WAYS + way, readiness};
+		best = rank > best ? rank : best;
 	}
-	return best;
+	return (struct room){
+		.ref = bucket_index * LB_FLOW_WAYS + (uint32_t)(~best % LB_FLOW_WAYS),
+		.readiness = (uint32_t)(best / LB_FLOW_WAYS),
+	};
 }
 
 /* Make a place free, and account for who was there. */

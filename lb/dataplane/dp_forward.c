@@ -25,7 +25,7 @@ struct stages {
 	struct lb_packet packets[DP_BURST_MAX];
 	uint64_t picks[DP_BURST_MAX]; /* hash for the slot */
 	struct lb_flow_place places[DP_BURST_MAX];
-	uint32_t refs[DP_BURST_MAX]; /* what was found there, as long as no entry moves */
+	uint32_t refs[DP_BURST_MAX]; /* what its first bucket has, as long as no entry moves */
 };
 
 static void
@@ -264,8 +264,8 @@ hash_stage(struct stages *s)
 }
 
 /*
- * Find all flows before any is followed, and ask for what each will need: the backend of one
- * that is known, a slot and a place for one that is not.
+ * Look into all first buckets before any flow is followed, and ask for what each will need: the
+ * backend of one that is there, a slot and another place for one that is not.
  */
 static void
 find_stage(struct stages *s)
@@ -278,14 +278,14 @@ find_stage(struct stages *s)
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
-		s->refs[i] = lb_flow_find_at(flows, &s->places[i], s->burst->now_ns[i]);
+		s->refs[i] = lb_flow_find_first(flows, &s->places[i], s->burst->now_ns[i]);
 		if (likely(s->refs[i] != LB_FLOW_NONE)) {
 			const uint32_t id = lb_flow_backend(flows, s->refs[i]);
 
 			__builtin_prefetch(&s->snapshot->backends[id]);
 			continue;
 		}
-		lb_flow_prefetch_insert(flows, &s->places[i]);
+		lb_flow_prefetch_second(flows, &s->places[i]);
 		picker = s->snapshot->services[d->service].picker;
 		if (likely(picker != NULL))
 			lb_picker_prefetch(picker, lb_picker_slot(picker, s->picks[i]));
@@ -492,7 +492,7 @@ flow_stage(struct stages *s)
 			lb_flow_table_expire(flows, now_ns);
 			is_stale = true;
 		}
-		if (unlikely(is_stale))
+		if (unlikely(is_stale || s->refs[i] == LB_FLOW_NONE))
 			s->refs[i] = lb_flow_find_at(flows, &s->places[i], now_ns);
 		d->verdict = (uint8_t)choose_backend(s, i, s->refs[i]);
 		if (unlikely(d->is_new_flow)) {
