@@ -163,6 +163,7 @@ static void
 send_burst(struct bench_worker *w)
 {
 	struct dp_burst *burst = &w->burst;
+	uint64_t n_forwarded = 0;
 
 	for (unsigned int i = 0; i < DP_BURST_MAX; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
@@ -172,8 +173,10 @@ send_burst(struct bench_worker *w)
 			continue;
 		memcpy(frame + sizeof(bench_port_mac.bytes), bench_port_mac.bytes,
 			sizeof(bench_port_mac.bytes));
-		dp_worker_sent(w->worker, d);
+		dp_worker_forwarded(w->worker, d->backend, d->ip_bytes);
+		n_forwarded++;
 	}
+	dp_count(&w->worker->verdict_pkts[LB_FORWARD], n_forwarded);
 }
 
 static void

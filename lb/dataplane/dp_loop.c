@@ -14,10 +14,17 @@
 #define IDLE_POLLS    1000u
 #define IDLE_SLEEP_NS 50000
 
+/* What of a frame's decision is counted once it has left. */
+struct leaving {
+	uint32_t backend;
+	uint32_t ip_bytes;
+	uint8_t verdict;
+};
+
 /* Frames on their way out by one device. */
 struct outbox {
 	struct rte_mbuf *pkts[DP_BURST_MAX];
-	struct dp_decision decisions[DP_BURST_MAX];
+	struct leaving leaving[DP_BURST_MAX];
 	uint16_t n;
 };
 
@@ -28,7 +35,9 @@ struct dp_loop {
 	uint64_t now_ns;
 	struct dp_burst burst;
 	struct outbox out[DP_PORTS_MAX];
-	struct dp_decision uncounted[DP_BURST_MAX]; /* of what the kernel sends */
+	struct leaving uncounted[DP_BURST_MAX]; /* of what the kernel sends */
+	struct rte_mbuf *dropped[DP_BURST_MAX]; /* counted, and to be freed */
+	uint16_t n_dropped;
 };
 
 int
@@ -54,17 +63,45 @@ dp_loop_destroy(struct dp_loop *loop)
 
 /* A packet in pieces stands or falls with its first, and the kernel's are not counted. */
 static bool
-is_counted(const struct dp_decision *d)
+is_counted(const struct leaving *leaving)
 {
-	return likely(d->verdict != DP_PIECE);
+	return likely(leaving->verdict != DP_PIECE);
+}
+
+static struct leaving
+leaving_of(const struct dp_decision *d)
+{
+	return (struct leaving){d->backend, d->ip_bytes, d->verdict};
 }
 
 static void
-count_sent(struct dp_loop *loop, const struct dp_decision decisions[], uint16_t n)
+count_sent(struct dp_loop *loop, const struct leaving leaving[], uint16_t n)
 {
-	for (uint16_t i = 0; i < n; i++)
-		if (is_counted(&decisions[i]))
-			dp_worker_sent(loop->worker, &decisions[i]);
+	struct dp_worker *worker = loop->worker;
+	uint64_t n_forwarded = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		const struct leaving *one = &leaving[i];
+
+		if (likely(one->verdict == LB_FORWARD)) {
+			dp_worker_forwarded(worker, one->backend, one->ip_bytes);
+			n_forwarded++;
+		} else if (is_counted(one)) {
+			dp_count(&worker->verdict_pkts[one->verdict], 1);
+		}
+	}
+	dp_count(&worker->verdict_pkts[LB_FORWARD], n_forwarded);
+}
+
+/* For the worker that sends it. */
+static void
+put_beside(struct rte_mbuf *m, const struct leaving *leaving)
+{
+	struct dp_decision *d = &dp_beside(m)->decision;
+
+	d->backend = leaving->backend;
+	d->ip_bytes = leaving->ip_bytes;
+	d->verdict = leaving->verdict;
 }
 
 static bool
@@ -79,7 +116,7 @@ is_down(const struct dp_nic *nic)
  */
 static uint16_t
 send_frames(struct dp_loop *loop, const struct dp_nic *nic, struct rte_mbuf *pkts[],
-	const struct dp_decision decisions[], uint16_t n)
+	const struct leaving leaving[], uint16_t n)
 {
 	const unsigned int worker = loop->worker->index;
 	uint16_t n_sent;
@@ -88,23 +125,23 @@ send_frames(struct dp_loop *loop, const struct dp_nic *nic, struct rte_mbuf *pkt
 		return 0;
 	if (unlikely(worker >= nic->n_tx)) {
 		for (uint16_t i = 0; i < n; i++)
-			dp_beside(pkts[i])->decision = decisions[i];
+			put_beside(pkts[i], &leaving[i]);
 		return (uint16_t)rte_ring_enqueue_burst(nic->tx_ring, (void **)pkts, n, NULL);
 	}
 	n_sent = rte_eth_tx_burst(nic->id, (uint16_t)worker, pkts, n);
-	count_sent(loop, decisions, n_sent);
+	count_sent(loop, leaving, n_sent);
 	return n_sent;
 }
 
 /* What a device does not take: it is down, or full. */
 static void
 drop_frames(struct dp_loop *loop, const struct dp_nic *nic, struct rte_mbuf *pkts[],
-	const struct dp_decision decisions[], uint16_t n)
+	const struct leaving leaving[], uint16_t n)
 {
 	const enum lb_verdict why = is_down(nic) ? nic->down_verdict : LB_DROP_TX_FULL;
 
 	for (uint16_t i = 0; i < n; i++)
-		dp_count(&loop->worker->verdict_pkts[why], is_counted(&decisions[i]));
+		dp_count(&loop->worker->verdict_pkts[why], is_counted(&leaving[i]));
 	rte_pktmbuf_free_bulk(pkts, n);
 }
 
@@ -115,9 +152,9 @@ flush(struct dp_loop *loop, const struct dp_port *port, struct outbox *out)
 
 	if (out->n == 0)
 		return;
-	n_sent = send_frames(loop, &port->nic, out->pkts, out->decisions, out->n);
+	n_sent = send_frames(loop, &port->nic, out->pkts, out->leaving, out->n);
 	if (unlikely(n_sent < out->n))
-		drop_frames(loop, &port->nic, &out->pkts[n_sent], &out->decisions[n_sent],
+		drop_frames(loop, &port->nic, &out->pkts[n_sent], &out->leaving[n_sent],
 			out->n - n_sent);
 	out->n = 0;
 }
@@ -131,7 +168,7 @@ put_out(struct dp_loop *loop, struct rte_mbuf *m, const struct dp_decision *d, u
 	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, sizeof(port->mac.bytes)), port->mac.bytes,
 		sizeof(port->mac.bytes));
 	out->pkts[out->n] = m;
-	out->decisions[out->n++] = *d;
+	out->leaving[out->n++] = leaving_of(d);
 	if (unlikely(out->n == DP_BURST_MAX))
 		flush(loop, port, out);
 }
@@ -142,6 +179,7 @@ give_to_kernel(struct dp_loop *loop, struct rte_mbuf *m, const struct dp_decisio
 {
 	const struct dp_port *port = &loop->dp->ports[loop->dp->port_of[m->port]];
 	const struct dp_nic *twin = &port->twin;
+	const struct leaving leaving = leaving_of(d);
 
 	if (!port->has_twin) {
 		dp_worker_sent(loop->worker, d);
@@ -150,9 +188,25 @@ give_to_kernel(struct dp_loop *loop, struct rte_mbuf *m, const struct dp_decisio
 		/* It would refuse this one, and so hold up those behind it in its ring. */
 		dp_count(&loop->worker->verdict_pkts[LB_DROP_TOO_BIG], 1);
 		rte_pktmbuf_free(m);
-	} else if (unlikely(send_frames(loop, twin, &m, d, 1) == 0)) {
-		drop_frames(loop, twin, &m, d, 1);
+	} else if (unlikely(send_frames(loop, twin, &m, &leaving, 1) == 0)) {
+		drop_frames(loop, twin, &m, &leaving, 1);
 	}
+}
+
+static void
+free_dropped(struct dp_loop *loop)
+{
+	rte_pktmbuf_free_bulk(loop->dropped, loop->n_dropped);
+	loop->n_dropped = 0;
+}
+
+/* Buffers go back to their pool many at once. */
+static void
+drop(struct dp_loop *loop, struct rte_mbuf *m)
+{
+	loop->dropped[loop->n_dropped++] = m;
+	if (unlikely(loop->n_dropped == DP_BURST_MAX))
+		free_dropped(loop);
 }
 
 /* Where its decision says. */
@@ -166,7 +220,7 @@ dispose(struct dp_loop *loop, struct rte_mbuf *m, const struct dp_decision *d)
 	else if (d->verdict == LB_TO_KERNEL)
 		give_to_kernel(loop, m, d);
 	else if (d->verdict != DP_AWAY)
-		rte_pktmbuf_free(m);
+		drop(loop, m);
 }
 
 static void
@@ -334,7 +388,7 @@ static unsigned int
 drain_ring(struct dp_loop *loop, const struct dp_nic *nic)
 {
 	struct rte_mbuf *pkts[DP_BURST_MAX];
-	struct dp_decision decisions[DP_BURST_MAX];
+	struct leaving leaving[DP_BURST_MAX];
 	unsigned int n;
 	uint16_t n_sent;
 
@@ -345,15 +399,15 @@ drain_ring(struct dp_loop *loop, const struct dp_nic *nic)
 		return 0;
 	/* Once it is sent, what lies beside it is another's. */
 	for (unsigned int i = 0; i < n; i++)
-		decisions[i] = dp_beside(pkts[i])->decision;
+		leaving[i] = leaving_of(&dp_beside(pkts[i])->decision);
 	if (unlikely(is_down(nic))) {
 		rte_ring_dequeue_finish(nic->tx_ring, n);
-		drop_frames(loop, nic, pkts, decisions, (uint16_t)n);
+		drop_frames(loop, nic, pkts, leaving, (uint16_t)n);
 		return n;
 	}
 	n_sent = rte_eth_tx_burst(nic->id, 0, pkts, (uint16_t)n);
 	rte_ring_dequeue_finish(nic->tx_ring, n_sent);
-	count_sent(loop, decisions, n_sent);
+	count_sent(loop, leaving, n_sent);
 	return n_sent;
 }
 
@@ -371,11 +425,13 @@ drain_rings(struct dp_loop *loop)
 	return n;
 }
 
+/* What lies with the loop: frames to be sent, and to be freed. */
 static void
 flush_all(struct dp_loop *loop)
 {
 	for (size_t i = 0; i < loop->dp->n_ports; i++)
 		flush(loop, &loop->dp->ports[i], &loop->out[i]);
+	free_dropped(loop);
 }
 
 static unsigned int
@@ -456,9 +512,9 @@ drop_ring(struct dp_loop *loop, const struct dp_nic *nic)
 	struct rte_mbuf *m;
 
 	while (nic->tx_ring != NULL && rte_ring_dequeue(nic->tx_ring, (void **)&m) == 0) {
-		const struct dp_decision d = dp_beside(m)->decision;
+		const struct leaving leaving = leaving_of(&dp_beside(m)->decision);
 
-		drop_frames(loop, nic, &m, &d, 1);
+		drop_frames(loop, nic, &m, &leaving, 1);
 	}
 }
 

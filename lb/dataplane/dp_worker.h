@@ -192,17 +192,23 @@ dp_worker_timed(struct dp_worker *worker, uint64_t turn_ns)
 	dp_count(&worker->figures.turns_ns, turn_ns);
 }
 
+/** A packet has left to a backend; the verdict is the caller's to count, for many at once. */
+static inline void
+dp_worker_forwarded(struct dp_worker *worker, uint32_t backend, uint32_t ip_bytes)
+{
+	struct dp_backend_counts *counts = &worker->backends[backend];
+
+	dp_count(&counts->packets, 1);
+	dp_count(&counts->bytes, ip_bytes);
+}
+
 /** A packet of a burst has left as its verdict says: to a backend, back, or to the kernel. */
 static inline void
 dp_worker_sent(struct dp_worker *worker, const struct dp_decision *d)
 {
 	dp_count(&worker->verdict_pkts[d->verdict], 1);
-	if (likely(d->verdict == LB_FORWARD)) {
-		struct dp_backend_counts *counts = &worker->backends[d->backend];
-
-		dp_count(&counts->packets, 1);
-		dp_count(&counts->bytes, d->ip_bytes);
-	}
+	if (likely(d->verdict == LB_FORWARD))
+		dp_worker_forwarded(worker, d->backend, d->ip_bytes);
 }
 
 #endif
