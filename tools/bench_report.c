@@ -167,16 +167,18 @@ bench_report_add_memory(struct bench_report *report, const struct bench_options 
 			     "  a backend  %10.1f  with counters of %" PRIu32 " worker%s\n"
 			     "  a slot     %10.1f  of a table\n"
 			     "  together   %10.0f\n",
-			memory->flow, memory->service, memory->backend, options->n_workers,
-			options->n_workers == 1 ? "" : "s", memory->slot, memory->total);
+			memory->each.flow_bytes, memory->each.service_bytes,
+			memory->each.backend_bytes, options->n_workers,
+			options->n_workers == 1 ? "" : "s", memory->each.slot_bytes,
+			memory->total_bytes);
 		return 0;
 	}
 	object = json_object();
-	failed |= add(object, "flow_bytes", json_real(memory->flow));
-	failed |= add(object, "service_bytes", json_real(memory->service));
-	failed |= add(object, "backend_bytes", json_real(memory->backend));
-	failed |= add(object, "slot_bytes", json_real(memory->slot));
-	failed |= add(object, "total_bytes", json_real(memory->total));
+	failed |= add(object, "flow_bytes", json_real(memory->each.flow_bytes));
+	failed |= add(object, "service_bytes", json_real(memory->each.service_bytes));
+	failed |= add(object, "backend_bytes", json_real(memory->each.backend_bytes));
+	failed |= add(object, "slot_bytes", json_real(memory->each.slot_bytes));
+	failed |= add(object, "total_bytes", json_real(memory->total_bytes));
 	failed |= add(report->root, "memory", object);
 	return failed != 0 ? -ENOMEM : 0;
 }

@@ -62,6 +62,7 @@ print_status(const json_t *result)
 	const json_int_t seconds =
 		(json_int_t)json_real_value(json_object_get(result, CTL_KEY_UPTIME_SECONDS));
 	const json_t *rpc = json_object_get(result, CTL_KEY_RPC);
+	const json_t *memory = json_object_get(result, CTL_KEY_MEMORY);
 
 	(void)printf("shuntd %s, process %" JSON_INTEGER_FORMAT ", up %" JSON_INTEGER_FORMAT
 		     "d %02" JSON_INTEGER_FORMAT ":%02" JSON_INTEGER_FORMAT
@@ -78,6 +79,12 @@ print_status(const json_t *result)
 		number_of(result, CTL_KEY_BACKENDS), number_of(result, CTL_KEY_UNREACHED));
 	(void)printf("workers        %" JSON_INTEGER_FORMAT "\n",
 		number_of(result, CTL_KEY_WORKERS));
+	(void)printf("memory         bytes: %.1f a flow, %.0f a service, %.0f a backend, "
+		     "%.1f a slot\n",
+		json_real_value(json_object_get(memory, CTL_KEY_FLOW_BYTES)),
+		json_real_value(json_object_get(memory, CTL_KEY_SERVICE_BYTES)),
+		json_real_value(json_object_get(memory, CTL_KEY_BACKEND_BYTES)),
+		json_real_value(json_object_get(memory, CTL_KEY_SLOT_BYTES)));
 	(void)printf("clients        %" JSON_INTEGER_FORMAT " now, %" JSON_INTEGER_FORMAT
 		     " so far\n\n",
 		number_of(rpc, CTL_KEY_CLIENTS), number_of(rpc, CTL_KEY_ACCEPTED));

@@ -105,12 +105,29 @@ make_rpc(const struct ctl_daemon *daemon)
 	return ctl_params_finish(object, failed);
 }
 
+/* Bytes of one, whatever how many there are. */
+static json_t *
+make_memory(const struct cfg_dataplane *plane, size_t n_services, unsigned int n_workers)
+{
+	const struct dp_footprint each =
+		dp_footprint(plane->flow_entries, n_services, n_workers);
+	json_t *object = json_object();
+	int failed = 0;
+
+	failed |= add(object, CTL_KEY_FLOW_BYTES, json_real(each.flow_bytes));
+	failed |= add(object, CTL_KEY_SERVICE_BYTES, json_real(each.service_bytes));
+	failed |= add(object, CTL_KEY_BACKEND_BYTES, json_real(each.backend_bytes));
+	failed |= add(object, CTL_KEY_SLOT_BYTES, json_real(each.slot_bytes));
+	return ctl_params_finish(object, failed);
+}
+
 void
 ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
 {
 	const struct ctl_daemon *daemon = context;
 	const struct ctl_view *view = ctl_daemon_view(daemon);
 	const struct cfg_dataplane *plane = &view->model.dataplane;
+	const unsigned int n_workers = plane->workers != 0 ? plane->workers : dp_workers_auto();
 	json_t *result;
 	size_t n_backends = 0;
 	int failed = 0;
@@ -128,13 +145,14 @@ ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
 	failed |= add(result, CTL_KEY_GENERATION, ctl_params_number(view->generation));
 	failed |= add(result, CTL_KEY_CONFIG,
 		ctl_params_any_text(ctl_daemon_config_path(daemon)));
-	failed |= add(result, CTL_KEY_WORKERS,
-		json_integer(plane->workers != 0 ? plane->workers : dp_workers_auto()));
+	failed |= add(result, CTL_KEY_WORKERS, json_integer(n_workers));
 	failed |= add(result, CTL_KEY_PORTS, make_ports(daemon, plane));
 	failed |= add(result, CTL_KEY_SERVICES, ctl_params_number(view->model.n_services));
 	failed |= add(result, CTL_KEY_BACKENDS, ctl_params_number(n_backends));
 	failed |= add(result, CTL_KEY_UNREACHED, ctl_params_number(view->n_unreached));
 	failed |= add(result, CTL_KEY_BUILD_SECONDS, json_real((double)view->build_ns / 1e9));
+	failed |= add(result, CTL_KEY_MEMORY,
+		make_memory(plane, view->model.n_services, n_workers));
 	failed |= add(result, CTL_KEY_RPC, make_rpc(daemon));
 	ctl_call_result(call, ctl_params_finish(result, failed));
 }

@@ -277,6 +277,26 @@ struct dp_start_conf {
 				   path. It becomes the EAL's --file-prefix */
 };
 
+/** Bytes of the packet path's memory that one of each takes. */
+struct dp_footprint {
+	double flow_bytes;    /**< an entry of a worker's flow table */
+	double service_bytes; /**< without its slots; services with one set of backends share
+			       * them
+			       */
+	double backend_bytes; /**< with its counters, of every worker */
+	double slot_bytes;
+};
+
+/**
+ * From the sizes of structures and tables, for so many.
+ *
+ * @param n_flow_entries  Of a worker, as configured: 1..LB_FLOW_ENTRIES_MAX.
+ * @param n_services      0..LB_SERVICES_MAX.
+ * @param n_workers       1..DP_WORKERS_MAX.
+ */
+struct dp_footprint dp_footprint(uint32_t n_flow_entries, size_t n_services,
+	unsigned int n_workers);
+
 /** Most workers and ports of one plane. */
 #define DP_WORKERS_MAX 128u
 #define DP_PORTS_MAX   16u

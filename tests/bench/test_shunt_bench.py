@@ -251,6 +251,12 @@ class Memory(BenchCase):
                  + 1000 * 65537 * memory["slot_bytes"] + 10000 * memory["backend_bytes"])
         self.assertAlmostEqual(memory["total_bytes"] / total, 1, delta=0.001)
 
+    def test_a_fleet_fits_in_two_gigabytes(self):
+        """Though no two services share a table, each has 65,537 slots, and a million flows."""
+        memory = self.read("--services", "10000", "--backends", "10", "--flows", "1000000")
+        print(f"10,000 services of 10 backends: {memory['total_bytes'] / 2**30:.2f} GiB")
+        self.assertLess(memory["total_bytes"], 2 * 2**30)
+
     def test_for_people(self):
         done = run("--memory")
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -995,8 +995,14 @@ class Shows(ControlCase):
                                                 "rx_queues", "tx_queues")],
                          ["wan", "net_null", None, 1500, 1, 1])
         self.assertEqual(status["rpc"]["clients"], 1)
+        memory = status["memory"]
+        self.assertAlmostEqual(memory["flow_bytes"], 20, delta=0.01)
+        self.assertAlmostEqual(memory["slot_bytes"], 2, delta=0.01)
+        self.assertGreater(memory["service_bytes"], 0)
+        self.assertGreater(memory["backend_bytes"], 128)
         text = self.ctl("status")
-        for word in ("generation 1", str(self.daemon.config), "wan", "net_null"):
+        for word in ("generation 1", str(self.daemon.config), "wan", "net_null",
+                     "20.0 a flow"):
             self.assertIn(word, text)
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one CPU")
