@@ -24,7 +24,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench_lab as lab  # noqa: E402 pylint: disable=wrong-import-position
 
 SKIPPED = 77
-N_FLOWS = 1024
+# net_pcap keeps a capture in buffers of the port's: more would leave none to receive with.
+N_FLOWS, N_FLOWS_MAX = 4000, 4500
 N_BACKENDS, N_SLOTS = 100, 65537
 MODES = ("io", "macswap", "5tswap")
 # shuntd's own, for one worker: packets at once, and buffers of a port.
@@ -115,7 +116,7 @@ def trials(options, program, capture):
 
 
 def measure(options, program):
-    with lab.temporary_capture(N_FLOWS) as capture:
+    with lab.temporary_capture(options.flows) as capture:
         wanted = trials(options, program, capture)
         done = {device: {what: [] for what in rows} for device, rows in wanted.items()}
         for _ in range(options.rounds):
@@ -135,8 +136,8 @@ def measure(options, program):
     return found
 
 
-def show(found, rounds):
-    print(f"one worker, bursts of {BURST}, {N_MBUFS} buffers, {rounds} rounds in turns; "
+def show(found, options):
+    print(f"one worker, bursts of {BURST}, {N_MBUFS} buffers, {options.rounds} rounds in turns; "
           f"{'huge' if lab.has_huge_pages() else 'ordinary'} pages for both")
     for device, rows in found.items():
         print()
@@ -148,14 +149,19 @@ def show(found, rounds):
              for what, row in rows.items()])
     print(f"""
 ns a packet: the worker's time on its CPU, median; Mpps: by the clock, whatever else ran.
-net_pcap is the one that counts: {N_FLOWS} flows of one packet each, again and again, and what
+net_pcap is the one that counts: {options.flows} flows of one packet each, again and again, and what
 is sent is dropped. It copies each packet from a ring, which costs what testpmd's io shows.
 net_null gives frames of nothing but zeros, and cannot give others: shuntd drops them as no
 service's, so that its row there is the cost of taking a packet and of dropping it.""")
 
 
 def main():
-    options = lab.parse(lab.parser(__doc__, rounds=3, seconds=0.7))
+    parser = lab.parser(__doc__, rounds=5, seconds=0.7)
+    parser.add_argument("--flows", type=int, default=N_FLOWS, metavar="N",
+                        help=f"of a packet each, 1..{N_FLOWS_MAX} (default: {N_FLOWS})")
+    options = lab.parse(parser)
+    if not 1 <= options.flows <= N_FLOWS_MAX:
+        parser.error(f"--flows: 1..{N_FLOWS_MAX}")
     program = shutil.which("dpdk-testpmd")
     if program is None:
         print("skipped: there is no dpdk-testpmd command (Debian: dpdk-dev)")
@@ -165,7 +171,7 @@ def main():
         print(json.dumps({"machine": lab.machine(), "devices": found}, indent=1))
     else:
         lab.print_machine()
-        show(found, options.rounds)
+        show(found, options)
 
 
 if __name__ == "__main__":
