@@ -423,7 +423,7 @@ class Reloads(MetricsCase):
         self.metrics = f"127.0.0.1:{free_port()}"
         self.write(service())
         self.process.send_signal(signal.SIGHUP)
-        self.wait_until(lambda: "control: socket and metrics are fixed" in self.log_text())
+        self.wait_until(lambda: "control.metrics: fixed at the start" in self.log_text())
         self.scrape()
 
 
