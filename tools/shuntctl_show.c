@@ -6,6 +6,9 @@
 #include "shuntctl.h"
 #include "shuntctl_table.h"
 
+/* Room for why a service is not announced; a longer reason is cut. */
+#define ANNOUNCED_BYTES 256u
+
 static int
 finish_table(struct shuntctl_table *table)
 {
@@ -56,6 +59,21 @@ print_ports(const json_t *ports)
 	return finish_table(&table);
 }
 
+static void
+print_announce(const json_t *result)
+{
+	const json_t *announce = json_object_get(result, CTL_KEY_ANNOUNCE);
+
+	if (json_is_object(announce))
+		(void)printf("announced      %" JSON_INTEGER_FORMAT
+			     " services, by the interface %s, which is %s\n",
+			number_of(announce, CTL_KEY_ANNOUNCED),
+			shuntctl_text_of(announce, CTL_KEY_INTERFACE),
+			shuntctl_text_of(announce, CTL_KEY_LINK));
+	else
+		(void)printf("announced      off\n");
+}
+
 static int
 print_status(const json_t *result)
 {
@@ -74,6 +92,7 @@ print_status(const json_t *result)
 		number_of(result, CTL_KEY_GENERATION));
 	(void)printf("services       %" JSON_INTEGER_FORMAT "\n",
 		number_of(result, CTL_KEY_SERVICES));
+	print_announce(result);
 	(void)printf("backends       %" JSON_INTEGER_FORMAT
 		     ", without a next hop %" JSON_INTEGER_FORMAT "\n",
 		number_of(result, CTL_KEY_BACKENDS), number_of(result, CTL_KEY_UNREACHED));
@@ -109,18 +128,33 @@ add_table_cell(struct shuntctl_table *table, const json_t *service)
 		has_overload ? shuntctl_text_of(value, CTL_KEY_OVERLOAD) : "");
 }
 
+/* "yes", "no: WHY" or "-". */
+static const char *
+announced_of(const json_t *service, char *text, size_t n)
+{
+	const json_t *announced = json_object_get(service, CTL_KEY_ANNOUNCED);
+
+	if (json_is_true(announced))
+		return "yes";
+	if (!json_is_false(announced))
+		return "-";
+	(void)snprintf(text, n, "no: %s", shuntctl_text_of(service, CTL_KEY_NOT_ANNOUNCED));
+	return text;
+}
+
 static int
 print_services(const json_t *result)
 {
 	static const struct shuntctl_column columns[] = {{"SERVICE", false}, {"ADDRESS", false},
 		{"PROTOCOL", false}, {"PORT", true}, {"FORWARD", false}, {"TABLE", false},
-		{"AFFINITY", false}, {"BACKENDS", true}, {"UP", true}};
+		{"AFFINITY", false}, {"BACKENDS", true}, {"UP", true}, {"ANNOUNCED", false}};
 	const json_t *services = json_object_get(result, CTL_KEY_SERVICES);
 	struct shuntctl_table table;
 
 	shuntctl_table_init(&table, columns, LB_N_ELEMENTS(columns));
 	for (size_t i = 0; i < json_array_size(services); i++) {
 		const json_t *service = json_array_get(services, i);
+		char text[ANNOUNCED_BYTES];
 
 		shuntctl_table_add_member(&table, service, CTL_KEY_NAME);
 		shuntctl_table_add_member(&table, service, CTL_KEY_ADDRESS);
@@ -131,6 +165,7 @@ print_services(const json_t *result)
 		shuntctl_table_add_member(&table, service, CTL_KEY_AFFINITY);
 		shuntctl_table_add_member(&table, service, CTL_KEY_BACKENDS);
 		shuntctl_table_add_member(&table, service, CTL_KEY_UP);
+		shuntctl_table_add(&table, "%s", announced_of(service, text, sizeof(text)));
 	}
 	return finish_table(&table);
 }
@@ -192,6 +227,7 @@ print_service(const json_t *result)
 	const json_t *service = json_object_get(result, CTL_KEY_SERVICE);
 	const json_t *table = json_object_get(service, CTL_KEY_TABLE);
 	const json_t *carry = json_object_get(service, CTL_KEY_CARRY);
+	char announced[ANNOUNCED_BYTES];
 
 	(void)printf("%-12s %s\n", CTL_KEY_SERVICE, shuntctl_text_of(service, CTL_KEY_NAME));
 	(void)printf("%-12s %s, %" JSON_INTEGER_FORMAT " slots\n", CTL_KEY_TABLE,
@@ -209,6 +245,8 @@ print_service(const json_t *result)
 		(void)printf("%-12s %s\n", CTL_KEY_CARRY,
 			json_string_value(json_array_get(carry, i)));
 	print_quic(json_object_get(service, CTL_KEY_QUIC));
+	(void)printf("%-12s %s\n", CTL_KEY_ANNOUNCED,
+		announced_of(service, announced, sizeof(announced)));
 	(void)fputc('\n', stdout);
 	return print_backends(json_object_get(service, CTL_KEY_BACKENDS),
 		shuntctl_text_of(service, CTL_KEY_NAME));

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "ctl_announce.h"
 #include "ctl_builder.h"
 #include "ctl_log.h"
 #include "ctl_methods.h"
@@ -21,6 +22,8 @@
 #include "ctl_reload.h"
 #include "ctl_rpc_socket.h"
 #include "ctl_telemetry.h"
+
+#define NS_PER_MS 1000000u
 
 /* A change that is being built, or a call that waits for those before it. */
 struct waiting {
@@ -40,6 +43,7 @@ struct ctl_daemon {
 	struct ctl_loop *loop;
 	struct ctl_netlink *netlink;
 	struct ctl_ports ports;
+	struct ctl_announce *announce; /* NULL: off */
 	struct ctl_builder *builder;
 	struct ctl_aside *aside;
 	struct ctl_reload *reload;
@@ -52,6 +56,7 @@ struct ctl_daemon {
 	struct ctl_view *view;   /* in force */
 	struct waiting *waiting; /* by generation */
 	struct waiting **last_waiting;
+	bool is_stopping;
 	uint64_t reloading; /* generation of a reload that systemd knows of; 0: none */
 	struct ctl_reach reach;
 };
@@ -161,6 +166,7 @@ take_built(struct ctl_daemon *daemon, struct ctl_built *built)
 
 		daemon->view = built->view;
 		ctl_daemon_release_view(daemon, old);
+		ctl_announce_follow(daemon->announce, daemon->view);
 		answer_waiting(daemon, built->generation, NULL);
 	} else {
 		undo(daemon, built->generation,
@@ -256,18 +262,50 @@ ctl_daemon_end_hangup(struct ctl_daemon *daemon, struct cfg_model *next,
 }
 
 static void
+on_stop(void *context)
+{
+	struct ctl_daemon *daemon = context;
+
+	ctl_loop_stop(daemon->loop);
+}
+
+/*
+ * First what is announced is withdrawn. Until routers know that, packets go on coming, and are
+ * forwarded. Whoever asks a second time waits for nothing.
+ */
+static void
+stop(struct ctl_daemon *daemon)
+{
+	uint64_t delay_ms = daemon->wanted.announce.withdraw_before_stop_ns / NS_PER_MS;
+
+	daemon->reloading = 0;
+	if (daemon->is_stopping || !ctl_announce_withdraw(daemon->announce) || delay_ms == 0 ||
+		ctl_loop_add_timer(daemon->loop, delay_ms, 0, on_stop, daemon, NULL) != 0) {
+		delay_ms = 0;
+		ctl_loop_stop(daemon->loop);
+	}
+	if (delay_ms > 0)
+		ctl_log(CTL_LOG_NOTICE, "stops in %" PRIu64 " ms, and forwards until then",
+			delay_ms);
+	if (!daemon->is_stopping)
+		ctl_notify_stopping(delay_ms);
+	daemon->is_stopping = true;
+}
+
+static void
 on_signal(void *context, int signal)
 {
 	struct ctl_daemon *daemon = context;
 
-	if (signal == SIGHUP) {
-		ctl_notify_reloading();
-		ctl_reload_hang_up(daemon->reload);
+	if (signal != SIGHUP) {
+		stop(daemon);
 		return;
 	}
-	daemon->reloading = 0;
-	ctl_notify_stopping();
-	ctl_loop_stop(daemon->loop);
+	/* To systemd a service that stops does not reload. */
+	if (daemon->is_stopping)
+		return;
+	ctl_notify_reloading();
+	ctl_reload_hang_up(daemon->reload);
 }
 
 /* By which interfaces of the kernel the ports are reached. */
@@ -393,6 +431,9 @@ start(struct ctl_daemon *daemon)
 		ret = ctl_ports_open(&daemon->ports, &daemon->wanted, daemon->dp,
 			daemon->netlink);
 	if (ret == 0)
+		ret = ctl_announce_open(daemon->loop, &daemon->wanted.announce,
+			&daemon->announce);
+	if (ret == 0)
 		ret = listen_to_all(daemon);
 	/* Once signals are taken: the thread takes none. */
 	if (ret == 0)
@@ -445,6 +486,7 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 int
 ctl_daemon_run(struct ctl_daemon *daemon)
 {
+	ctl_announce_follow(daemon->announce, daemon->view);
 	return ctl_loop_run(daemon->loop);
 }
 
@@ -462,6 +504,7 @@ ctl_daemon_destroy(struct ctl_daemon *daemon)
 		ctl_rpc_close(daemon->rpc);
 	ctl_metrics_close(daemon->metrics);
 	ctl_builder_destroy(daemon->builder);
+	ctl_announce_close(daemon->announce);
 	ctl_reach_fini(&daemon->reach);
 	ctl_netlink_close(daemon->netlink);
 	ctl_loop_destroy(daemon->loop);
@@ -526,6 +569,12 @@ const struct ctl_ports *
 ctl_daemon_ports(const struct ctl_daemon *daemon)
 {
 	return &daemon->ports;
+}
+
+const struct ctl_announce *
+ctl_daemon_announce(const struct ctl_daemon *daemon)
+{
+	return daemon->announce;
 }
 
 const char *

@@ -15,6 +15,7 @@
 
 #include "cfg_model.h"
 #include "cfg_reader.h"
+#include "ctl_announce.h"
 #include "ctl_aside.h"
 #include "ctl_ports.h"
 #include "ctl_reload.h"
@@ -51,7 +52,13 @@ int ctl_daemon_try_socket(const char *path) lb_must_check;
 int ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 	struct ctl_daemon **out) lb_must_check;
 
-/** Answer and follow until SIGTERM or SIGINT; SIGHUP reloads. @retval -errno  The loop's. */
+/**
+ * Announce what is ready, answer and follow; the workers run. SIGHUP reloads. SIGTERM or SIGINT
+ * withdraws what is announced, and ends it: where something was, after withdraw_before_stop, or
+ * at the next such signal.
+ *
+ * @retval -errno  The loop's.
+ */
 int ctl_daemon_run(struct ctl_daemon *daemon) lb_must_check;
 
 /** The workers have stopped. NULL is allowed. */
@@ -84,6 +91,9 @@ struct dp *ctl_daemon_dp(const struct ctl_daemon *daemon);
 
 /** The ports' links. */
 const struct ctl_ports *ctl_daemon_ports(const struct ctl_daemon *daemon);
+
+/** NULL: nothing is announced. */
+const struct ctl_announce *ctl_daemon_announce(const struct ctl_daemon *daemon);
 
 const char *ctl_daemon_config_path(const struct ctl_daemon *daemon);
 

@@ -120,6 +120,10 @@ ctl_fixed_find(const struct cfg_model *old, const struct cfg_model *next)
 		"control.socket");
 	check(&found, is_same_text(old->control_metrics, next->control_metrics),
 		"control.metrics");
+	check(&found, is_same_text(old->announce.interface, next->announce.interface),
+		"announce.interface");
+	check(&found, old->announce.table == next->announce.table, "announce.table");
+	check(&found, old->announce.metric == next->announce.metric, "announce.metric");
 	return ctl_params_finish(found.keys, found.failed);
 }
 

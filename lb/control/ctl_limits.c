@@ -17,12 +17,15 @@
 #define QUEUE_FILES 8u
 /* Those that read metrics, and DPDK's telemetry. */
 #define OTHER_CLIENTS_MAX 64u
+/* The interface that services are announced by, and netlink. */
+#define ANNOUNCE_FILES 3u
 
 int
 ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers)
 {
 	const uint64_t n_ports = model->dataplane.n_ports;
 	const uint64_t n_wanted = BASE_FILES + CTL_RPC_CLIENTS_MAX + OTHER_CLIENTS_MAX +
+				  (model->announce.interface != NULL ? ANNOUNCE_FILES : 0) +
 				  n_ports * (PORT_FILES + (uint64_t)n_workers * QUEUE_FILES);
 	struct rlimit limit;
 	struct rlimit raised;

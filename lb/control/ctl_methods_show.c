@@ -121,6 +121,26 @@ make_memory(const struct cfg_dataplane *plane, size_t n_services, unsigned int n
 	return ctl_params_finish(object, failed);
 }
 
+/* Of the services, how many are announced. */
+static json_t *
+make_announce(const struct ctl_daemon *daemon)
+{
+	const struct ctl_announce *announce = ctl_daemon_announce(daemon);
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+	const struct cfg_model *model = &view->model;
+	size_t n = 0;
+
+	if (announce == NULL)
+		return json_null();
+	for (size_t i = 0; i < model->n_services; i++)
+		n += ctl_announce_why_not(announce, view, i) == NULL;
+	return json_pack("{s:s, s:s, s:I, s:I, s:I}", CTL_KEY_INTERFACE,
+		model->announce.interface, CTL_KEY_LINK,
+		ctl_announce_link_words[ctl_announce_read_link(announce)], CTL_KEY_TABLE,
+		(json_int_t)model->announce.table, CTL_KEY_METRIC,
+		(json_int_t)model->announce.metric, CTL_KEY_ANNOUNCED, (json_int_t)n);
+}
+
 void
 ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
 {
@@ -153,6 +173,7 @@ ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
 	failed |= add(result, CTL_KEY_BUILD_SECONDS, json_real((double)view->build_ns / 1e9));
 	failed |= add(result, CTL_KEY_MEMORY,
 		make_memory(plane, view->model.n_services, n_workers));
+	failed |= add(result, CTL_KEY_ANNOUNCE, make_announce(daemon));
 	failed |= add(result, CTL_KEY_RPC, make_rpc(daemon));
 	ctl_call_result(call, ctl_params_finish(result, failed));
 }
@@ -448,6 +469,22 @@ make_service(const struct cfg_service *service)
 	return ctl_params_finish(object, failed);
 }
 
+static int
+add_announced(json_t *object, const struct ctl_daemon *daemon, size_t place)
+{
+	const struct ctl_announce *announce = ctl_daemon_announce(daemon);
+	const char *why_not = announce == NULL ? NULL
+					       : ctl_announce_why_not(announce,
+							 ctl_daemon_view(daemon), place);
+	int failed = 0;
+
+	failed |= add(object, CTL_KEY_ANNOUNCED,
+		announce == NULL ? json_null() : json_boolean(why_not == NULL));
+	failed |= add(object, CTL_KEY_NOT_ANNOUNCED,
+		why_not == NULL ? json_null() : json_string(why_not));
+	return failed;
+}
+
 void
 ctl_method_service_list(void *context, const json_t *params, struct ctl_call *call)
 {
@@ -468,6 +505,7 @@ ctl_method_service_list(void *context, const json_t *params, struct ctl_call *ca
 			n_up += service->backends[k].state == CFG_UP;
 		failed |= add(object, CTL_KEY_BACKENDS, ctl_params_number(service->n_backends));
 		failed |= add(object, CTL_KEY_UP, ctl_params_number(n_up));
+		failed |= add_announced(object, daemon, i);
 		failed |= json_array_append_new(list, object);
 	}
 	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
@@ -487,6 +525,7 @@ ctl_method_service_show(void *context, const json_t *params, struct ctl_call *ca
 	json_t *object;
 	struct ctl_json list = {.has_failed = false};
 	struct ctl_json json = {.has_failed = false};
+	size_t place;
 	int failed = 0;
 
 	if (!ctl_params_check(params, keys, call))
@@ -498,7 +537,9 @@ ctl_method_service_show(void *context, const json_t *params, struct ctl_call *ca
 	if (service == NULL)
 		return;
 	object = make_service(service);
-	put_backends(daemon, (size_t)(service - view->model.services), NULL, &list, &total);
+	place = (size_t)(service - view->model.services);
+	put_backends(daemon, place, NULL, &list, &total);
+	failed |= add_announced(object, daemon, place);
 	failed |= add_total(object, &total);
 	ctl_json_put_open(&json,
 		json_pack("{s:i, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA, CTL_KEY_GENERATION,

@@ -343,6 +343,24 @@ put_backend_info(const struct cfg_model *model, FILE *to)
 	}
 }
 
+/* Nothing where it is off. */
+static void
+put_announced(const struct ctl_daemon *daemon, FILE *to)
+{
+	const struct ctl_announce *announce = ctl_daemon_announce(daemon);
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+
+	if (announce == NULL)
+		return;
+	begin(to, "service_announced", gauge,
+		"Whether there is a route to the address of a service (1) or not (0).");
+	for (size_t i = 0; i < view->model.n_services; i++) {
+		(void)fputs("shunt_service_announced{", to);
+		put_label(to, "service", view->model.services[i].name);
+		(void)fprintf(to, "} %d\n", ctl_announce_why_not(announce, view, i) == NULL);
+	}
+}
+
 static void
 put_control(const struct ctl_daemon *daemon, FILE *to)
 {
@@ -373,6 +391,7 @@ ctl_metrics_write(const struct ctl_daemon *daemon, const struct ctl_metrics_busy
 	put_ports(daemon, to);
 	put_packets(ctl_daemon_dp(daemon), to);
 	put_workers(daemon, busy, to);
+	put_announced(daemon, to);
 	put_backend_info(&ctl_daemon_view(daemon)->model, to);
 	for (size_t i = 0; i < LB_N_ELEMENTS(backend_figures); i++)
 		put_backend_figure(daemon, &backend_figures[i], to);

@@ -7,6 +7,8 @@
 #include <systemd/sd-daemon.h>
 
 #define US_PER_MS 1000u
+/* What the orderly stop takes, at most. */
+#define STOP_MS 10000u
 
 void
 ctl_notify_ready(void)
@@ -26,9 +28,13 @@ ctl_notify_reloading(void)
 }
 
 void
-ctl_notify_stopping(void)
+ctl_notify_stopping(uint64_t delay_ms)
 {
-	(void)sd_notify(0, "STOPPING=1");
+	if (delay_ms == 0)
+		(void)sd_notify(0, "STOPPING=1");
+	else
+		(void)sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+			(delay_ms + STOP_MS) * US_PER_MS);
 }
 
 static void

@@ -18,7 +18,13 @@ void ctl_notify_ready(void);
 /** A reload begins; ctl_notify_ready() ends it, whatever came of it. */
 void ctl_notify_reloading(void);
 
-void ctl_notify_stopping(void);
+/**
+ * Stopping has begun.
+ *
+ * @param delay_ms  The orderly stop itself begins that much later; systemd's time limit for it
+ *                  (TimeoutStopSec=) is put off where that would end sooner.
+ */
+void ctl_notify_stopping(uint64_t delay_ms);
 
 /**
  * Tell the watchdog, twice in its time, that the loop turns; where there is a watchdog.

@@ -127,6 +127,11 @@
 #define CTL_KEY_SPREAD_BY        "spread_by"   /**< over the workers: device or workers */
 #define CTL_KEY_MISSED           "missed"      /**< by the device; packets, by reason */
 #define CTL_KEY_MTU              "mtu"
+#define CTL_KEY_ANNOUNCE         "announce"      /**< null: off */
+#define CTL_KEY_ANNOUNCED        "announced"     /**< of status: how many; null: off */
+#define CTL_KEY_NOT_ANNOUNCED    "not_announced" /**< why, in words; null */
+#define CTL_KEY_INTERFACE        "interface"
+#define CTL_KEY_METRIC           "metric"
 #define CTL_KEY_UNREACHED        "unreached"
 #define CTL_KEY_BUILD_SECONDS    "build_seconds"
 #define CTL_KEY_MEMORY           "memory"

@@ -61,8 +61,8 @@ class Installed(unittest.TestCase):
         cls.prefix = cls.root / PREFIX.lstrip("/")
 
     def test_these_files_and_no_others(self):
-        samples = [DOC + "config/samples/" + path.name
-                   for path in (ROOT / "config" / "samples").iterdir()]
+        samples = [f"{DOC}{folder}/samples/{path.name}" for folder in ("config", "tools")
+                   for path in (ROOT / folder / "samples").iterdir()]
         found = [str(path.relative_to(self.root)) for path in self.root.rglob("*")
                  if not path.is_dir()]
         expected = [str(pathlib.Path(PREFIX.lstrip("/")) / name)

@@ -361,6 +361,7 @@ class Daemon:
         suppressions = self.folder / "lsan"
         suppressions.write_text("leak:libxdp.so\n", encoding="ascii")
         self.environment = {**os.environ, "LSAN_OPTIONS": f"suppressions={suppressions}"}
+        self.more = {}
         self.process = None
 
     def port(self, **keys):
@@ -378,7 +379,7 @@ class Daemon:
                 "ports": [self.port()],
                 **dataplane},
             "control": {"socket": str(self.socket), "metrics": "off"},
-            "services": services}, indent=1), encoding="utf-8")
+            "services": services, **self.more}, indent=1), encoding="utf-8")
         new.rename(self.config)
 
     def words(self):

@@ -273,7 +273,7 @@ class Edits(ControlCase):
             "table": {"algorithm": "ring", "size": 512}, "affinity": "source-ip",
             "forward": "vxlan", "tunnel_port": 4790, "vni": 77, "carry": ["ipip", "gre"],
             "echo": "reply", "fragment": "inner", "mss_clamp": None, "quic": [],
-            "packets": 0, "bytes": 0, "flows": 0, "backends": []})
+            "announced": None, "not_announced": None, "packets": 0, "bytes": 0, "flows": 0, "backends": []})
         self.ctl("service", "add", "plain", "--address", VIP6, "--protocol", "udp", "--port",
                  "53")
         found = self.json("service", "show", "plain")["service"]

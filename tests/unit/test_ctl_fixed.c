@@ -72,6 +72,12 @@ static const struct {
 		NULL},
 	{"the socket and the metrics", "control: {socket: /a, metrics: off}\n",
 		"control: {socket: /b}\n", "control.socket, control.metrics"},
+	{"what is announced, and where", "announce: {interface: a, table: 1, metric: 1}\n",
+		"announce: {interface: off, table: 2, metric: 2}\n",
+		"announce.interface, announce.table, announce.metric"},
+	{"but not the time before a stop",
+		"announce: {interface: a, withdraw_before_stop: 1s}\n",
+		"announce: {interface: a, withdraw_before_stop: 2s}\n", NULL},
 };
 
 static void

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_ready.h"
+
+const char *const ctl_ready_words[CTL_N_READY] = {
+	[CTL_READY] = "",
+	[CTL_READY_NO_BACKENDS] = "it has no backends",
+	[CTL_READY_NONE_UP] = "no backend is up with a weight above 0",
+	[CTL_READY_UNREACHED] = "no backend that is up has a next hop",
+};
+
+enum ctl_ready
+ctl_ready_look(const struct cfg_service *service, const struct dp_backend_conf confs[])
+{
+	bool has_up = false;
+
+	if (service->n_backends == 0)
+		return CTL_READY_NO_BACKENDS;
+	for (size_t i = 0; i < service->n_backends; i++) {
+		if (service->backends[i].state != CFG_UP || service->backends[i].weight == 0)
+			continue;
+		if (confs[i].has_next_hop)
+			return CTL_READY;
+		has_up = true;
+	}
+	return has_up ? CTL_READY_UNREACHED : CTL_READY_NONE_UP;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl_tun.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/if_link.h>
+#include <linux/if_tun.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "ctl_announce.h"
+#include "ctl_netlink_msg.h"
+
+enum {
+	RECEIVE_BYTES = 32768,
+	/* The kernel answers at once, or not at all. */
+	ANSWER_MAX_S = 5,
+};
+
+static_assert(sizeof(struct nlmsghdr) + sizeof(struct rtmsg) + 4 * sizeof(struct nlattr) +
+			      LB_ADDR_BYTES + 3 * sizeof(uint32_t) <=
+		      CTL_MSG_BYTES_MAX,
+	"a request fits into its share");
+
+/* Answers of one batch, each for the request with first_seq and its place added. */
+struct answers {
+	uint32_t first_seq;
+	size_t n;
+	size_t n_waiting;
+	int *errors;
+};
+
+/*
+ * Of all that the kernel tells of routes and links, those that concern us. A router with a full
+ * table has many thousand changes at times, and none of them wakes control.
+ */
+static int
+filter_events(const struct mnl_socket *socket)
+{
+	static struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct nlmsghdr, nlmsg_type)),
+		/* Loads take the bytes to be in network order. */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0 /* RTM_NEWLINK */, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0 /* RTM_DELLINK */, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0 /* RTM_DELROUTE */, 0, 3),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS,
+			NLMSG_HDRLEN + offsetof(struct rtmsg, rtm_protocol)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CTL_ANNOUNCE_PROTOCOL, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	const struct sock_fprog program = {.len = LB_N_ELEMENTS(code), .filter = code};
+
+	code[1].k = htons(RTM_NEWLINK);
+	code[2].k = htons(RTM_DELLINK);
+	code[3].k = htons(RTM_DELROUTE);
+	return setsockopt(mnl_socket_get_fd(socket), SOL_SOCKET, SO_ATTACH_FILTER, &program,
+		       sizeof(program)) == 0
+		       ? 0
+		       : -errno;
+}
+
+static int
+open_socket(int flags, struct mnl_socket **out)
+{
+	struct mnl_socket *socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | flags);
+
+	if (socket == NULL)
+		return -errno;
+	*out = socket;
+	return mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : 0;
+}
+
+/* The filter first: what is not for us is never there. */
+static int
+open_events(struct ctl_tun *tun)
+{
+	static const enum rtnetlink_groups groups[] = {RTNLGRP_LINK, RTNLGRP_IPV4_ROUTE,
+		RTNLGRP_IPV6_ROUTE};
+	int ret = open_socket(SOCK_NONBLOCK, &tun->events);
+
+	if (ret == 0)
+		ret = filter_events(tun->events);
+	for (size_t i = 0; ret == 0 && i < LB_N_ELEMENTS(groups); i++) {
+		int group = (int)groups[i];
+
+		if (mnl_socket_setsockopt(tun->events, NETLINK_ADD_MEMBERSHIP, &group,
+			    sizeof(group)) < 0)
+			ret = -errno;
+	}
+	return ret;
+}
+
+int
+ctl_tun_open(const struct cfg_announce *conf, struct ctl_tun *tun)
+{
+	const struct timeval answer_max = {.tv_sec = ANSWER_MAX_S};
+	int ret;
+
+	*tun = (struct ctl_tun){.table = conf->table, .metric = conf->metric, .fd = -1};
+	(void)snprintf(tun->name, sizeof(tun->name), "%.15s", conf->interface);
+	ret = open_socket(0, &tun->requests);
+	if (ret == 0 && setsockopt(mnl_socket_get_fd(tun->requests), SOL_SOCKET, SO_RCVTIMEO,
+				&answer_max, sizeof(answer_max)) != 0)
+		ret = -errno;
+	return ret == 0 ? open_events(tun) : ret;
+}
+
+static void
+close_device(struct ctl_tun *tun)
+{
+	if (tun->fd >= 0)
+		(void)close(tun->fd);
+	tun->fd = -1;
+	tun->if_index = 0;
+}
+
+void
+ctl_tun_close(struct ctl_tun *tun)
+{
+	close_device(tun);
+	if (tun->requests != NULL)
+		mnl_socket_close(tun->requests);
+	if (tun->events != NULL)
+		mnl_socket_close(tun->events);
+	tun->requests = NULL;
+	tun->events = NULL;
+}
+
+/* Requests. */
+
+static int
+take_answer(const struct nlmsghdr *msg, void *data)
+{
+	struct answers *answers = data;
+	const struct nlmsgerr *error = mnl_nlmsg_get_payload(msg);
+	const uint32_t place = msg->nlmsg_seq - answers->first_seq;
+
+	/* Others are of a batch that was given up. */
+	if (msg->nlmsg_type != NLMSG_ERROR || place >= answers->n ||
+		mnl_nlmsg_get_payload_len(msg) < sizeof(*error))
+		return MNL_CB_OK;
+	answers->errors[place] = error->error;
+	answers->n_waiting--;
+	return MNL_CB_OK;
+}
+
+/* Send requests, each of which asks for an answer, and wait for those. */
+static void
+ask(struct ctl_tun *tun, const void *requests, size_t n_bytes, struct answers *answers)
+{
+	_Alignas(struct nlmsghdr) uint8_t in[RECEIVE_BYTES];
+
+	for (size_t i = 0; i < answers->n; i++)
+		answers->errors[i] = -ETIMEDOUT;
+	answers->n_waiting = answers->n;
+	if (mnl_socket_sendto(tun->requests, requests, n_bytes) < 0) {
+		for (size_t i = 0; i < answers->n; i++)
+			answers->errors[i] = -errno;
+		return;
+	}
+	while (answers->n_waiting > 0) {
+		const ssize_t n = mnl_socket_recvfrom(tun->requests, in, sizeof(in));
+		int left = (int)n;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return;
+		for (const struct nlmsghdr *msg = (const void *)in; mnl_nlmsg_ok(msg, left);
+			msg = mnl_nlmsg_next(msg, &left))
+			(void)take_answer(msg, answers);
+	}
+}
+
+/* Of the device's link; with its flags, or with how it gets IPv6 addresses. */
+static int
+set_link(struct ctl_tun *tun, unsigned int flags)
+{
+	_Alignas(struct nlmsghdr) uint8_t out[CTL_MSG_BYTES_MAX];
+	int error;
+	struct answers answers = {.first_seq = tun->next_seq, .n = 1, .errors = &error};
+	struct nlmsghdr *msg = ctl_msg_begin(out, RTM_NEWLINK, NLM_F_ACK, tun->next_seq++);
+	struct ifinfomsg *link = mnl_nlmsg_put_extra_header(msg, sizeof(*link));
+
+	link->ifi_family = AF_UNSPEC;
+	link->ifi_index = tun->if_index;
+	link->ifi_flags = flags;
+	link->ifi_change = flags;
+	if (flags == 0) {
+		struct nlattr *families = mnl_attr_nest_start(msg, IFLA_AF_SPEC);
+		struct nlattr *inet6 = mnl_attr_nest_start(msg, AF_INET6);
+
+		mnl_attr_put_u8(msg, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
+		mnl_attr_nest_end(msg, inet6);
+		mnl_attr_nest_end(msg, families);
+	}
+	ask(tun, out, msg->nlmsg_len, &answers);
+	return error;
+}
+
+/* That it is no other's: without IFF_TUN_EXCL the device of another might be joined. */
+static int
+make_device(struct ctl_tun *tun)
+{
+	struct ifreq request = {.ifr_flags = (short)(IFF_TUN | IFF_NO_PI | IFF_TUN_EXCL)};
+	int ret;
+
+	tun->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (tun->fd < 0)
+		return -errno;
+	memcpy(request.ifr_name, tun->name, sizeof(request.ifr_name));
+	ret = ioctl(tun->fd, TUNSETIFF, &request) != 0 ? -errno : 0;
+	if (ret == 0)
+		tun->if_index = (int)if_nametoindex(tun->name);
+	return ret == 0 && tun->if_index == 0 ? -ENODEV : ret;
+}
+
+/* That it is down, as each is at first, is nothing to tell. */
+static void
+forget_events(struct ctl_tun *tun)
+{
+	char byte;
+
+	while (recv(mnl_socket_get_fd(tun->events), &byte, sizeof(byte), MSG_TRUNC) >= 0 ||
+		errno == EINTR || errno == ENOBUFS)
+		;
+}
+
+int
+ctl_tun_make(struct ctl_tun *tun)
+{
+	int ret;
+
+	if (tun->fd >= 0)
+		return 0;
+	ret = make_device(tun);
+	if (ret == 0) {
+		/* Of use to nobody; and where there is no IPv6 there are none anyway. */
+		(void)set_link(tun, 0);
+		forget_events(tun);
+		ret = set_link(tun, IFF_UP);
+	}
+	if (ret != 0)
+		close_device(tun);
+	return ret;
+}
+
+static size_t
+put_route(struct ctl_tun *tun, const struct ctl_route *route, void *at)
+{
+	const struct lb_prefix *prefix = &route->prefix;
+	const bool is_v4 = lb_addr_is_v4(&prefix->addr);
+	const uint16_t type = route->is_wanted ? RTM_NEWROUTE : RTM_DELROUTE;
+	const uint16_t flags = route->is_wanted ? NLM_F_CREATE | NLM_F_EXCL : 0;
+	struct nlmsghdr *msg =
+		ctl_msg_begin(at, type, (uint16_t)(NLM_F_ACK | flags), tun->next_seq++);
+	struct rtmsg *header = mnl_nlmsg_put_extra_header(msg, sizeof(*header));
+
+	header->rtm_family = ctl_msg_family(&prefix->addr);
+	header->rtm_dst_len = (uint8_t)(is_v4 ? prefix->n_bits - 96 : prefix->n_bits);
+	header->rtm_protocol = CTL_ANNOUNCE_PROTOCOL;
+	header->rtm_scope = is_v4 ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+	header->rtm_type = RTN_UNICAST;
+	ctl_msg_put_addr(msg, RTA_DST, &prefix->addr);
+	mnl_attr_put_u32(msg, RTA_OIF, (uint32_t)tun->if_index);
+	mnl_attr_put_u32(msg, RTA_TABLE, tun->table);
+	if (tun->metric != 0)
+		mnl_attr_put_u32(msg, RTA_PRIORITY, tun->metric);
+	return MNL_ALIGN(msg->nlmsg_len);
+}
+
+void
+ctl_tun_put(struct ctl_tun *tun, struct ctl_route *const routes[], size_t n)
+{
+	_Alignas(struct nlmsghdr) uint8_t out[CTL_TUN_BATCH * CTL_MSG_BYTES_MAX] = {0};
+	int errors[CTL_TUN_BATCH];
+	struct answers answers = {.first_seq = tun->next_seq, .n = n, .errors = errors};
+	size_t n_bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_bytes += put_route(tun, routes[i], out + n_bytes);
+	ask(tun, out, n_bytes, &answers);
+	for (size_t i = 0; i < n; i++) {
+		/* What is to go and is not there has gone. */
+		if (!routes[i]->is_wanted && errors[i] == -ESRCH)
+			errors[i] = 0;
+		routes[i]->error = errors[i];
+		if (errors[i] == 0)
+			routes[i]->is_there = routes[i]->is_wanted;
+	}
+}
+
+/* Events. */
+
+int
+ctl_tun_events_fd(const struct ctl_tun *tun)
+{
+	return mnl_socket_get_fd(tun->events);
+}
+
+static bool
+read_link(struct ctl_tun *tun, const struct nlmsghdr *msg, struct ctl_tun_event *out)
+{
+	const struct ifinfomsg *link = mnl_nlmsg_get_payload(msg);
+
+	if (mnl_nlmsg_get_payload_len(msg) < sizeof(*link) || tun->fd < 0 ||
+		link->ifi_index != tun->if_index)
+		return false;
+	if (msg->nlmsg_type == RTM_DELLINK) {
+		close_device(tun);
+		out->what = CTL_TUN_GONE;
+	} else {
+		out->what = (link->ifi_flags & IFF_UP) != 0 ? CTL_TUN_UP : CTL_TUN_DOWN;
+	}
+	return true;
+}
+
+/* What of a route's message is looked at. */
+struct route_attrs {
+	uint32_t table;
+	int if_index;
+};
+
+static int
+take_attr(const struct nlattr *attr, void *data)
+{
+	struct route_attrs *attrs = data;
+	const uint16_t type = mnl_attr_get_type(attr);
+
+	if (type == RTA_TABLE && mnl_attr_validate(attr, MNL_TYPE_U32) == 0)
+		attrs->table = mnl_attr_get_u32(attr);
+	else if (type == RTA_OIF && mnl_attr_validate(attr, MNL_TYPE_U32) == 0)
+		attrs->if_index = (int)mnl_attr_get_u32(attr);
+	return MNL_CB_OK;
+}
+
+/* What was taken at our own request is known. */
+static bool
+read_route(const struct ctl_tun *tun, const struct nlmsghdr *msg, struct ctl_tun_event *out)
+{
+	const struct rtmsg *route = mnl_nlmsg_get_payload(msg);
+	struct route_attrs attrs = {.if_index = 0};
+	unsigned int n_bits;
+
+	if (msg->nlmsg_pid == mnl_socket_get_portid(tun->requests) ||
+		mnl_nlmsg_get_payload_len(msg) < sizeof(*route))
+		return false;
+	attrs.table = route->rtm_table;
+	(void)mnl_attr_parse(msg, sizeof(*route), take_attr, &attrs);
+	out->what = CTL_TUN_ROUTE;
+	if (tun->fd < 0 || attrs.if_index != tun->if_index || attrs.table != tun->table ||
+		!ctl_msg_read_prefix(msg, &out->prefix.addr, &n_bits))
+		return false;
+	out->prefix.n_bits = (uint8_t)n_bits;
+	return true;
+}
+
+void
+ctl_tun_take(struct ctl_tun *tun, ctl_tun_fn fn, void *context)
+{
+	_Alignas(struct nlmsghdr) uint8_t in[RECEIVE_BYTES];
+	struct ctl_tun_event event;
+
+	while (true) {
+		const ssize_t n = mnl_socket_recvfrom(tun->events, in, sizeof(in));
+		int left = (int)n;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == ENOBUFS) {
+			event = (struct ctl_tun_event){.what = CTL_TUN_LOST};
+			fn(context, &event);
+			continue;
+		}
+		if (n < 0)
+			return;
+		for (const struct nlmsghdr *msg = (const void *)in; mnl_nlmsg_ok(msg, left);
+			msg = mnl_nlmsg_next(msg, &left)) {
+			const bool is_route = msg->nlmsg_type == RTM_DELROUTE;
+
+			if (is_route ? read_route(tun, msg, &event)
+				     : read_link(tun, msg, &event))
+				fn(context, &event);
+		}
+	}
+}

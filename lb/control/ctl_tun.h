@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CTL_TUN_H
+#define CTL_TUN_H
+
+/**
+ * @file
+ * A TUN device of this process' own and routes to it, over rtnetlink (libmnl; RFC 3549).
+ *
+ * Not thread-safe: the control thread's. What changes something waits for the kernel's answer.
+ */
+
+#include "ctl_routes.h"
+
+struct mnl_socket;
+
+/** Routes of one ctl_tun_put(). Their answers fit into a socket's buffer. */
+#define CTL_TUN_BATCH 32u
+
+struct ctl_tun {
+	char name[16];
+	uint32_t table;
+	uint32_t metric;
+	int fd; /**< of the device; -1: there is none */
+	int if_index;
+	struct mnl_socket *requests;
+	struct mnl_socket *events;
+	uint32_t next_seq;
+};
+
+enum ctl_tun_what {
+	CTL_TUN_UP,
+	CTL_TUN_DOWN,  /**< and the kernel has taken its routes */
+	CTL_TUN_GONE,  /**< the same, with the device; it is closed */
+	CTL_TUN_ROUTE, /**< another program has taken a route */
+	CTL_TUN_LOST,  /**< events, as there was no room for them */
+};
+
+struct ctl_tun_event {
+	enum ctl_tun_what what;
+	struct lb_prefix prefix; /**< of CTL_TUN_ROUTE */
+};
+
+typedef void (*ctl_tun_fn)(void *context, const struct ctl_tun_event *event);
+
+/**
+ * Open what the device is made and followed by; not the device.
+ *
+ * @param conf     Copied; with an interface.
+ * @param tun      In any case to be given to ctl_tun_close().
+ * @retval -errno  The kernel's reason.
+ */
+int ctl_tun_open(const struct cfg_announce *conf, struct ctl_tun *tun) lb_must_check;
+
+/**
+ * Make the device and bring it up, where there is none.
+ *
+ * @retval -EBUSY   There is an interface of that name.
+ * @retval -EPERM   It takes CAP_NET_ADMIN.
+ * @retval -ENOENT  There is no /dev/net/tun.
+ * @retval -errno   The kernel's other reasons.
+ */
+int ctl_tun_make(struct ctl_tun *tun) lb_must_check;
+
+void ctl_tun_close(struct ctl_tun *tun);
+
+/**
+ * Bring routes to what is wanted of them; each has then is_there and error as they are.
+ *
+ * @param routes  n that are not as they are wanted, 1..CTL_TUN_BATCH.
+ */
+void ctl_tun_put(struct ctl_tun *tun, struct ctl_route *const routes[], size_t n);
+
+/** A file that is readable while there are events. */
+int ctl_tun_events_fd(const struct ctl_tun *tun);
+
+/** Tell fn all events there are. It calls nothing here but ctl_tun_put(). */
+void ctl_tun_take(struct ctl_tun *tun, ctl_tun_fn fn, void *context);
+
+#endif
