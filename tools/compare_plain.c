@@ -38,7 +38,7 @@ fill(const struct compare_spec *spec, const struct compare_set *set, const uint3
 {
 	struct lb_maglev_backend *backends = malloc(n * sizeof(*backends));
 	uint16_t *slots = malloc(spec->n_slots * sizeof(*slots));
-	struct lb_maglev_plain_walker *walkers = calloc(n, sizeof(*walkers));
+	struct lb_maglev_plain_walker *walkers = malloc(n * sizeof(*walkers));
 	int ret = -ENOMEM;
 
 	if (backends == NULL || slots == NULL || walkers == NULL)

@@ -201,10 +201,10 @@ init_turns(struct turns *t, const struct lb_maglev_backend *backends, size_t n)
 	for (size_t b = 0; b < n; b++) {
 		t->order[b] = (uint16_t)b;
 		t->paces[b] = (struct pace){
+			.round = 1,
 			.whole = weight_max / backends[b].weight,
 			.rest = weight_max % backends[b].weight,
 		};
-		advance_pace(&t->paces[b], backends[b].weight);
 	}
 	return 0;
 }

@@ -8,13 +8,13 @@
  *
  * Each backend has a permutation of the slots, offset + j * skip mod n_slots for j = 0, 1, ...
  * In rounds, in the order of the array, each backend adds its weight to an accumulator that
- * starts at 0; one that reaches the largest weight has that subtracted, and the backend
- * claims the first slot of its permutation that is still free. (Where others let everybody
- * claim in the first round, their tables of unequal weights differ.) So with equal weights the
- * numbers of slots differ by at most one, and with others, where M slots are shared by n
- * backends of the weights w and the sum W,
+ * starts its own weight short of the largest; one that reaches the largest has that subtracted,
+ * and the backend claims the first slot of its permutation that is still free. So everybody
+ * claims in the first round, and no backend is without a slot where there are as many slots as
+ * backends. With equal weights the numbers of slots differ by at most one, and with others,
+ * where M slots are shared by n backends of the weights w and the sum W,
  *
- *     M * w / W - 2 < slots of a backend <= (M + n) * w / W + 1.
+ *     (M - n) * w / W - 1 < slots of a backend < M * w / W + 2.
  *
  * A function of its arguments alone; any thread.
  */

@@ -27,7 +27,7 @@ struct lb_maglev_plain_walker {
 /**
  * As lb_maglev_fill(), but in the caller's memory, and an index is below 65535.
  *
- * @param walkers  n of them, zeros: other accumulators would be another definition.
+ * @param walkers  n of them, the caller's memory; whatever is in them.
  */
 static inline void
 lb_maglev_plain_fill(const struct lb_maglev_backend *backends, size_t n, uint32_t n_slots,
@@ -39,6 +39,10 @@ lb_maglev_plain_fill(const struct lb_maglev_backend *backends, size_t n, uint32_
 		slots[s] = LB_MAGLEV_PLAIN_FREE;
 	for (size_t b = 0; b < n; b++)
 		weight_max = backends[b].weight > weight_max ? backends[b].weight : weight_max;
+	for (size_t b = 0; b < n; b++)
+		walkers[b] = (struct lb_maglev_plain_walker){
+			.accumulator = weight_max - backends[b].weight,
+		};
 
 	for (size_t b = 0; n_free > 0; b = b + 1 == n ? 0 : b + 1) {
 		const uint64_t offset = backends[b].offset, skip = backends[b].skip;

@@ -82,7 +82,6 @@ run(const struct bench_case *c, int n_runs)
 		const int ret = lb_maglev_fill(backends, c->n, c->n_slots, fast);
 		const double middle = now_ms();
 
-		memset(walkers, 0, c->n * sizeof(*walkers));
 		lb_maglev_plain_fill(backends, c->n, c->n_slots, walkers, plain);
 
 		const double end = now_ms();

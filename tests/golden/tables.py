@@ -45,7 +45,7 @@ def maglev(backends, size, seed):
     for i, name, weight in order:
         offset = h(name, seed, 1) % size
         skip = h(name, seed, 2) % (size - 1) + 1
-        turns.append([i, weight, 0, permutation(offset, skip, size)])
+        turns.append([i, weight, largest - weight, permutation(offset, skip, size)])
     left = size
     while left:
         for turn in turns:

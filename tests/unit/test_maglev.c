@@ -43,11 +43,11 @@ static void
 test_weights_take_turns_by_accumulator(void **state)
 {
 	/*
-	 * Weights 1 and 3: the second claims in every round, the first in each third after
-	 * it has added up to 3. Both want 0, 1, 2, ...: 1 1 (0 1) 1 1 (0 ...
+	 * Weights 1 and 3: the second claims in every round, the first in the first and in
+	 * each third after it. Both want 0, 1, 2, ...: (0 1) 1 1 (0 1) 1 ...
 	 */
 	static const struct lb_maglev_backend backends[] = {{0, 1, 1, 7}, {0, 1, 3, 9}};
-	static const uint16_t want[] = {9, 9, 7, 9, 9, 9, 7};
+	static const uint16_t want[] = {7, 9, 9, 9, 7, 9, 9};
 	uint16_t slots[7];
 
 	(void)state;
@@ -112,26 +112,37 @@ test_a_table_that_another_balancer_has_too(void **state)
 }
 
 static void
-test_another_balancers_weights_start_with_a_turn_each(void **state)
+test_weights_that_another_balancer_has_too(void **state)
 {
-	/*
-	 * There everybody claims in the first round; here who has added up to the largest
-	 * weight. So this table is the same rounds from other accumulators, and ours differs.
-	 */
-	static const uint16_t want_theirs[] = {1, 0, 0, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 0,
-		1};
-	static const uint16_t want_ours[] = {1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0, 1, 0, 1};
-	struct lb_maglev_plain_walker walkers[2] = {{0, 2 - 1}, {0, 2 - 2}};
+	static const uint16_t want[] = {1, 0, 0, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1, 0, 1, 0, 1};
 	struct lb_maglev_backend backends[2];
 	uint16_t slots[17];
 
 	(void)state;
 	make_addresses(backends, 2, 17);
 	backends[1].weight = 2;
-	lb_maglev_plain_fill(backends, 2, 17, walkers, slots);
-	assert_memory_equal(slots, want_theirs, sizeof(slots));
 	EXPECT(lb_maglev_fill(backends, 2, 17, slots) == 0, "two backends");
-	assert_memory_equal(slots, want_ours, sizeof(slots));
+	assert_memory_equal(slots, want, sizeof(slots));
+}
+
+static void
+test_the_lightest_of_many_has_a_slot(void **state)
+{
+	struct lb_maglev_backend backends[1000];
+	uint32_t counts[1000] = {0};
+	uint16_t slots[1009];
+	uint64_t seed = 5;
+
+	(void)state;
+	for (uint32_t b = 0; b < 1000; b++)
+		backends[b] = (struct lb_maglev_backend){xrand_below(&seed, 1009),
+			1 + xrand_below(&seed, 1008), b == 0 ? 1 : 65535, b};
+	EXPECT(lb_maglev_fill(backends, 1000, 1009, slots) == 0, "a thousand backends");
+	for (size_t s = 0; s < LB_N_ELEMENTS(slots); s++)
+		counts[slots[s]]++;
+	for (size_t b = 0; b < 1000; b++)
+		EXPECT(counts[b] == 1 || (counts[b] == 2 && b != 0), "%zu: %u slots", b,
+			counts[b]);
 }
 
 /** Random backends; the kind says how unequal their weights are. */
@@ -158,7 +169,7 @@ expect_twins_agree(size_t n, uint32_t n_slots, uint32_t kind, uint64_t *seed)
 	struct lb_maglev_backend *backends = malloc(n * sizeof(*backends));
 	uint16_t *slots = malloc(n_slots * sizeof(*slots));
 	uint16_t *plain = malloc(n_slots * sizeof(*plain));
-	struct lb_maglev_plain_walker *walkers = calloc(n, sizeof(*walkers));
+	struct lb_maglev_plain_walker *walkers = malloc(n * sizeof(*walkers));
 
 	make_backends(backends, n, n_slots, kind, seed);
 	EXPECT(lb_maglev_fill(backends, n, n_slots, slots) == 0, "fill");
@@ -228,8 +239,8 @@ test_one_heavy_among_very_many_is_no_trap(void **state)
 	EXPECT(lb_maglev_fill(backends, n, 65537, slots) == 0, "fill");
 	for (uint32_t i = 0; i < 65537; i++)
 		n_heavy += slots[i] == 7;
-	/* 65534 rounds are its own, in the next it is the eighth of three: it has no more. */
-	EXPECT(n_heavy == 65534, "%u", n_heavy);
+	/* Everybody has a turn, and two slots are left, in whose rounds it is alone. */
+	EXPECT(n_heavy == 3, "%u", n_heavy);
 	free(slots);
 	free(backends);
 }
@@ -260,7 +271,8 @@ main(void)
 		cmocka_unit_test(test_weights_take_turns_by_accumulator),
 		cmocka_unit_test(test_hashes_become_offset_and_skip),
 		cmocka_unit_test(test_a_table_that_another_balancer_has_too),
-		cmocka_unit_test(test_another_balancers_weights_start_with_a_turn_each),
+		cmocka_unit_test(test_weights_that_another_balancer_has_too),
+		cmocka_unit_test(test_the_lightest_of_many_has_a_slot),
 		cmocka_unit_test(test_small_tables_equal_the_plain_build),
 		cmocka_unit_test(test_large_tables_equal_the_plain_build),
 		cmocka_unit_test(test_one_heavy_among_very_many_is_no_trap),
