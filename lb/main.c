@@ -29,9 +29,9 @@ static const char help[] =
 	"  -h, --help            this text\n"
 	"  -V, --version         the version\n"
 	"\n"
-	"SIGHUP reads the configuration anew. SIGTERM stops, after withdraw_before_stop where\n"
-	"something is announced; a second one stops at once. Exit status: 0 done; 1 the work\n"
-	"failed; 2 bad usage or bad configuration.\n";
+	"SIGHUP reads the configuration anew. SIGTERM stops, after withdraw_before_stop\n"
+	"where something is announced; a second one stops at once. Exit status: 0 done;\n"
+	"1 the work failed; 2 bad usage or bad configuration.\n";
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
