@@ -32,8 +32,9 @@ static void
 parse_stage(struct stages *s)
 {
 	struct dp_burst *burst = s->burst;
+	const uint16_t n = burst->n;
 
-	for (uint16_t i = 0; i < burst->n; i++) {
+	for (uint16_t i = 0; i < n; i++) {
 		struct dp_decision *d = &burst->decisions[i];
 
 		d->service = DP_NONE;
@@ -237,27 +238,32 @@ service_stage(struct stages *s)
 static bool
 hash_stage(struct stages *s)
 {
-	const struct dp_snapshot *snapshot = s->snapshot;
+	/* Read once: a verdict is a byte, and what is behind a pointer might be one for all the
+	 * compiler knows. */
+	struct dp_decision *decisions = s->burst->decisions;
+	const struct lb_flow_table *flows = s->worker->flows;
+	const struct dp_service *services = s->snapshot->services;
+	const uint64_t hash_seed = s->snapshot->hash_seed;
+	const uint64_t flow_seed = s->worker->flow_seed;
+	const uint16_t n = s->burst->n;
 	bool has_flows = false;
 
-	for (uint16_t i = 0; i < s->burst->n; i++) {
-		struct dp_decision *d = &s->burst->decisions[i];
+	for (uint16_t i = 0; i < n; i++) {
+		struct dp_decision *d = &decisions[i];
 		const struct lb_flow_key *key = &s->packets[i].key;
 		struct lb_flow_hash hash;
 		uint8_t affinity;
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
-		hash = lb_hash_flow_inline(key, s->worker->flow_seed);
-		s->places[i] = lb_flow_locate(s->worker->flows, &hash);
-		lb_flow_prefetch(s->worker->flows, &s->places[i]);
+		hash = lb_hash_flow_inline(key, flow_seed);
+		s->places[i] = lb_flow_locate(flows, &hash);
+		lb_flow_prefetch(flows, &s->places[i]);
 		d->hash = hash;
 		s->picks[i] = hash.pick;
-		affinity = snapshot->services[d->service].affinity;
-		if (unlikely(affinity != LB_AFFINITY_5_TUPLE ||
-			     snapshot->hash_seed != s->worker->flow_seed))
-			s->picks[i] = lb_hash_pick(key, (enum lb_affinity)affinity,
-				snapshot->hash_seed);
+		affinity = services[d->service].affinity;
+		if (unlikely(affinity != LB_AFFINITY_5_TUPLE || hash_seed != flow_seed))
+			s->picks[i] = lb_hash_pick(key, (enum lb_affinity)affinity, hash_seed);
 		has_flows = true;
 	}
 	return has_flows;
@@ -271,18 +277,20 @@ static void
 find_stage(struct stages *s)
 {
 	const struct lb_flow_table *flows = s->worker->flows;
+	const struct dp_backend *backends = s->snapshot->backends;
+	const struct dp_burst *burst = s->burst;
 
-	for (uint16_t i = 0; i < s->burst->n; i++) {
-		const struct dp_decision *d = &s->burst->decisions[i];
+	for (uint16_t i = 0; i < burst->n; i++) {
+		const struct dp_decision *d = &burst->decisions[i];
 		const struct lb_picker *picker;
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
-		s->refs[i] = lb_flow_find_first(flows, &s->places[i], s->burst->now_ns[i]);
+		s->refs[i] = lb_flow_find_first(flows, &s->places[i], burst->now_ns[i]);
 		if (likely(s->refs[i] != LB_FLOW_NONE)) {
 			const uint32_t id = lb_flow_backend(flows, s->refs[i]);
 
-			__builtin_prefetch(&s->snapshot->backends[id]);
+			__builtin_prefetch(&backends[id]);
 			continue;
 		}
 		lb_flow_prefetch_second(flows, &s->places[i]);

@@ -34,7 +34,7 @@ dp_mbuf_cut(struct rte_mbuf *m, uint32_t n_bytes)
 	}
 }
 
-static uint64_t
+static uint64_t __attribute__((noinline, cold))
 sum_from(const struct rte_mbuf *m, uint32_t offset)
 {
 	uint64_t sum = 0;
@@ -57,7 +57,7 @@ sum_from(const struct rte_mbuf *m, uint32_t offset)
  * Priority and drop eligibility are those of the outermost tag that came (802.1Q,
  * section 6.9.3).
  */
-static bool
+static bool __attribute__((noinline, cold))
 set_vlan(struct rte_mbuf *m, unsigned int n_tags, uint16_t vlan)
 {
 	const unsigned int n_wanted = vlan == DP_VLAN_NONE ? 0 : 1;
@@ -81,6 +81,23 @@ set_vlan(struct rte_mbuf *m, unsigned int n_tags, uint16_t vlan)
 	return true;
 }
 
+/* Room for n_bytes before a packet, and the padding behind its first n_kept cut off. */
+static inline uint8_t *
+make_frame(struct rte_mbuf *m, uint16_t n_bytes, uint32_t n_kept)
+{
+	if (unlikely(m->nb_segs > 1 || n_kept > m->data_len)) {
+		dp_mbuf_cut(m, n_kept);
+		return (uint8_t *)rte_pktmbuf_prepend(m, n_bytes);
+	}
+	if (unlikely(n_bytes > rte_pktmbuf_headroom(m)))
+		return NULL;
+	/* In one segment: each field is written once. */
+	m->data_off = (uint16_t)(m->data_off - n_bytes);
+	m->data_len = (uint16_t)(n_kept + n_bytes);
+	m->pkt_len = n_kept + n_bytes;
+	return rte_pktmbuf_mtod(m, uint8_t *);
+}
+
 enum lb_verdict
 dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 	const struct dp_backend *backend, uint32_t entropy)
@@ -99,12 +116,10 @@ dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 		return LB_DROP_NO_NEXT_HOP;
 	if (unlikely(packet->ip_bytes + encap->n_bytes > backend->mtu))
 		return LB_DROP_TOO_BIG;
-	frame = (uint8_t *)rte_pktmbuf_prepend(m, encap->n_bytes);
+	frame = make_frame(m, encap->n_bytes, ip_offset + packet->ip_bytes);
 	if (unlikely(frame == NULL))
 		return LB_DROP_NO_MEMORY;
 
-	if (m->pkt_len > encap->n_bytes + ip_offset + packet->ip_bytes)
-		dp_mbuf_cut(m, encap->n_bytes + ip_offset + packet->ip_bytes);
 	/* Before it is written over. Of the old header only tags are moved, if there are any.
 	 */
 	memcpy(own.bytes, frame + encap->n_bytes, sizeof(own.bytes));
