@@ -212,7 +212,8 @@ expect_maglev_shares(const struct set *set, uint32_t n_slots, uint64_t hash_seed
 		const int64_t count = count_of(owners, n_slots, id_of(&set->backends[b]));
 
 		EXPECT(weight > 0 || count == 0, "weight 0 has %d slots", (int)count);
-		EXPECT(weight == 0 || (count > 0 && (count + 1) * weight_sum > (n_slots - n) * weight),
+		EXPECT(weight == 0 || (count > 0 && (count + 1) * weight_sum >
+							    (n_slots - n) * weight),
 			"weight %d has %d slots, too few", (int)weight, (int)count);
 		EXPECT(weight == 0 || (count - 2) * weight_sum < n_slots * weight,
 			"weight %d has %d slots, too many", (int)weight, (int)count);
