@@ -465,6 +465,7 @@ check_service(const struct cfg_service *service, const bool can[2], struct cfg_e
 		check_backend(service, &service->backends[i], can, errors);
 	check_backend_names(service, errors);
 	cfg_check_quic(service, errors);
+	cfg_check_health(service, errors);
 	warn_of_zones(service, errors);
 	if ((service->bad & CFG_BAD_TABLE) == 0 && service->n_backends <= service->n_slots)
 		warn_of_shares(service, errors);

@@ -23,6 +23,9 @@ void cfg_check_tell_duplicate(struct cfg_errors *errors, const char *what, const
 /** The service's affinity, its QUIC configurations, and its backends' server ids. */
 void cfg_check_quic(const struct cfg_service *service, struct cfg_errors *errors);
 
+/** What is between a service's `health`, its port and its backends. */
+void cfg_check_health(const struct cfg_service *service, struct cfg_errors *errors);
+
 /** The server ids of one backend that is to come to a service. */
 void cfg_check_quic_backend(const struct cfg_service *service,
 	const struct cfg_backend *backend, struct cfg_errors *errors);

@@ -48,6 +48,10 @@ void cfg_decode_services(const struct cfg_node *node, struct cfg_errors *errors,
 bool cfg_decode_quic(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_service *out);
 
+/** The keys of a service that are about the health of its backends. */
+void cfg_decode_health(const struct cfg_node *node, struct cfg_errors *errors,
+	struct cfg_service *out);
+
 /** What is under `quic_id`, which may be NULL: a server id, or a list of them. */
 void cfg_decode_quic_ids(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_backend *out);

@@ -95,6 +95,7 @@ cfg_service_fini(struct cfg_service *service)
 		cfg_backend_fini(&service->backends[i]);
 	free(service->backends);
 	free(service->quic);
+	cfg_health_fini(&service->health);
 	free(service->name);
 }
 
@@ -213,10 +214,12 @@ cfg_service_copy(const struct cfg_service *service, struct cfg_service *out)
 	*out = *service;
 	out->name = NULL;
 	out->quic = NULL;
+	cfg_health_init(&out->health);
 	out->backends = NULL;
 	out->n_backends = 0;
 	out->backends_room = 0;
 	if (copy_text(service->name, &out->name) != 0 ||
+		cfg_health_copy(&service->health, &out->health) != 0 ||
 		copy_items(service->quic, service->n_quic, sizeof(*service->quic), &quic) != 0)
 		return -ENOMEM;
 	out->quic = quic;
@@ -403,6 +406,13 @@ is_same_backend(const struct cfg_backend *a, const struct cfg_backend *b)
 	       is_same_text(a->zone, b->zone) && has_same_quic_ids(a, b);
 }
 
+/* 0 is as 1. */
+static bool
+is_same_minimum(uint32_t a, uint32_t b)
+{
+	return a == b || (a <= 1 && b <= 1);
+}
+
 static bool
 is_same_service(const struct cfg_service *a, const struct cfg_service *b)
 {
@@ -413,7 +423,11 @@ is_same_service(const struct cfg_service *a, const struct cfg_service *b)
 		a->forward != b->forward || a->tunnel_port != b->tunnel_port ||
 		a->vni != b->vni || a->carry != b->carry || a->echo != b->echo ||
 		a->fragment != b->fragment || a->mss_clamp != b->mss_clamp ||
-		a->n_backends != b->n_backends || !is_same_quic(a, b))
+		a->slow_start_ns != b->slow_start_ns ||
+		!is_same_minimum(a->min_healthy, b->min_healthy) ||
+		a->when_all_down != b->when_all_down ||
+		!cfg_health_equal(&a->health, &b->health) || a->n_backends != b->n_backends ||
+		!is_same_quic(a, b))
 		return false;
 	for (size_t i = 0; i < a->n_backends; i++) {
 		if (!is_same_backend(&a->backends[i], &b->backends[i]))

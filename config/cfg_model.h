@@ -49,6 +49,16 @@ enum cfg_fragment {
 	CFG_FRAGMENT_DROP,
 	CFG_N_FRAGMENTS
 };
+enum cfg_health_type {
+	CFG_HEALTH_NONE,
+	CFG_HEALTH_TCP,
+	CFG_HEALTH_HTTP,
+	CFG_HEALTH_HTTPS,
+	CFG_HEALTH_UDP,
+	CFG_HEALTH_ICMP,
+	CFG_N_HEALTH_TYPES
+};
+enum cfg_all_down { CFG_ALL_DOWN_KEEP, CFG_ALL_DOWN_DROP, CFG_N_ALL_DOWNS };
 enum cfg_idle { CFG_IDLE_POLL, CFG_IDLE_ADAPTIVE, CFG_N_IDLES };
 
 /** Tunnels that a service of protocol any may carry; bits of cfg_service.carry. */
@@ -118,6 +128,34 @@ struct cfg_quic_id {
 	struct cfg_pos pos;
 };
 
+/** Ranges of statuses of one check. */
+#define CFG_HEALTH_RANGES_MAX     8u
+#define CFG_HEALTH_PATH_BYTES_MAX 1024u
+#define CFG_HEALTH_HOST_BYTES_MAX 253u
+
+/** Both ends included. */
+struct cfg_range {
+	uint16_t first;
+	uint16_t last;
+};
+
+/** How the backends of a service are checked. */
+struct cfg_health {
+	enum cfg_health_type type; /**< none: the others have no meaning */
+	uint16_t port;             /**< 0: the service's */
+	bool wants_reply;          /**< udp */
+	bool is_verified;          /**< https */
+	uint32_t rise;
+	uint32_t fall;
+	uint64_t interval_ns;
+	uint64_t timeout_ns;   /**< at most interval_ns */
+	uint64_t half_life_ns; /**< of flap damping; 0: off */
+	struct cfg_range expect[CFG_HEALTH_RANGES_MAX];
+	size_t n_expect; /**< 0: 200-399 */
+	char *path;      /**< NULL: "/" */
+	char *host;      /**< NULL: the backend's address */
+};
+
 struct cfg_backend {
 	char *name;
 	struct lb_addr address;
@@ -151,7 +189,11 @@ struct cfg_service {
 	enum cfg_echo echo;
 	enum cfg_fragment fragment;
 	uint16_t mss_clamp; /**< bytes, CFG_MSS_AUTO, or 0: none */
-	uint8_t bad;        /**< CFG_BAD_*, 0 outside of cfg_read_*() */
+	struct cfg_health health;
+	uint64_t slow_start_ns; /**< 0: a backend has its whole share at once */
+	uint32_t min_healthy;   /**< backends that it takes to be ready; 0 is as 1 */
+	enum cfg_all_down when_all_down;
+	uint8_t bad; /**< CFG_BAD_*, 0 outside of cfg_read_*() */
 	struct cfg_quic *quic;
 	size_t n_quic;
 	struct cfg_backend *backends;
@@ -170,6 +212,8 @@ struct cfg_service {
 	struct cfg_pos fragment_pos;
 	struct cfg_pos mss_clamp_pos;
 	struct cfg_pos quic_pos;
+	struct cfg_pos health_pos;
+	struct cfg_pos min_healthy_pos;
 };
 
 struct cfg_port {
@@ -247,6 +291,8 @@ extern const char *const cfg_idle_words[];
 extern const char *const cfg_carry_words[];
 extern const char *const cfg_echo_words[];
 extern const char *const cfg_fragment_words[];
+extern const char *const cfg_health_words[];
+extern const char *const cfg_all_down_words[];
 extern const char *const cfg_bool_words[]; /**< "false" and "true" */
 
 /** An empty model with every default. */
@@ -283,6 +329,19 @@ int cfg_model_copy(const struct cfg_model *model, struct cfg_model *out) lb_must
  * @retval -ENOMEM  No memory.
  */
 int cfg_service_copy(const struct cfg_service *service, struct cfg_service *out) lb_must_check;
+
+/** No check, and what a check has where it does not say. */
+void cfg_health_init(struct cfg_health *health);
+
+void cfg_health_fini(struct cfg_health *health);
+
+/**
+ * @param[out] out  To be given to cfg_health_fini(); untouched on error.
+ * @retval -ENOMEM  No memory.
+ */
+int cfg_health_copy(const struct cfg_health *health, struct cfg_health *out) lb_must_check;
+
+bool cfg_health_equal(const struct cfg_health *a, const struct cfg_health *b);
 
 /** Free what a service owns. */
 void cfg_service_fini(struct cfg_service *service);

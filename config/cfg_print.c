@@ -323,6 +323,74 @@ print_special(const struct cfg_service *service, FILE *to)
 		print_quic(&service->quic[i], to);
 }
 
+/* Of http and https: statuses, as they are written; nothing where they are the usual ones. */
+static void
+print_statuses(const struct cfg_health *health, FILE *to)
+{
+	if (health->n_expect > 0)
+		(void)fputs(", expect: [", to);
+	for (size_t i = 0; i < health->n_expect; i++) {
+		const struct cfg_range *range = &health->expect[i];
+
+		(void)fprintf(to, range->first == range->last ? "%s%u" : "%s%u-%u",
+			i > 0 ? ", " : "", (unsigned int)range->first,
+			(unsigned int)range->last);
+	}
+	if (health->n_expect > 0)
+		(void)fputc(']', to);
+}
+
+static void
+print_check(const struct cfg_health *health, FILE *to)
+{
+	char interval[CFG_DURATION_TEXT_BYTES];
+	char timeout[CFG_DURATION_TEXT_BYTES];
+	char half_life[CFG_DURATION_TEXT_BYTES];
+
+	(void)fprintf(to, "    health: {type: %s", cfg_health_words[health->type]);
+	if (health->port != 0)
+		(void)fprintf(to, ", port: %u", (unsigned int)health->port);
+	if (health->path != NULL) {
+		(void)fputs(", path: ", to);
+		print_text(health->path, to);
+	}
+	if (health->host != NULL) {
+		(void)fputs(", host: ", to);
+		print_text(health->host, to);
+	}
+	print_statuses(health, to);
+	if (health->wants_reply)
+		(void)fputs(", expect: reply", to);
+	if (!health->is_verified)
+		(void)fputs(", verify: false", to);
+	(void)fprintf(to,
+		", interval: %s, timeout: %s, rise: %" PRIu32 ", fall: %" PRIu32
+		", flap_half_life: %s}\n",
+		cfg_format_duration(health->interval_ns, interval),
+		cfg_format_duration(health->timeout_ns, timeout), health->rise, health->fall,
+		health->half_life_ns == 0
+			? "off"
+			: cfg_format_duration(health->half_life_ns, half_life));
+}
+
+/* Where it is not as it would be anyway. */
+static void
+print_health(const struct cfg_service *service, FILE *to)
+{
+	char slow_start[CFG_DURATION_TEXT_BYTES];
+
+	if (service->health.type != CFG_HEALTH_NONE)
+		print_check(&service->health, to);
+	if (service->slow_start_ns != 0)
+		(void)fprintf(to, "    slow_start: %s\n",
+			cfg_format_duration(service->slow_start_ns, slow_start));
+	if (service->min_healthy > 1)
+		(void)fprintf(to, "    min_healthy: %" PRIu32 "\n", service->min_healthy);
+	if (service->when_all_down != CFG_ALL_DOWN_KEEP)
+		(void)fprintf(to, "    when_all_down: %s\n",
+			cfg_all_down_words[service->when_all_down]);
+}
+
 static void
 print_table(const struct cfg_service *service, FILE *to)
 {
@@ -358,6 +426,7 @@ print_service(const struct cfg_service *service, FILE *to)
 	if (service->carry != 0)
 		print_carry(service->carry, to);
 	print_special(service, to);
+	print_health(service, to);
 	if (service->n_backends == 0) {
 		(void)fputs("    backends: []\n", to);
 		return;

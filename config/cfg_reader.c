@@ -110,6 +110,8 @@ move_service(struct cfg_service *service, uint32_t after, uint32_t n)
 	move_pos(&service->fragment_pos, after, n);
 	move_pos(&service->mss_clamp_pos, after, n);
 	move_pos(&service->quic_pos, after, n);
+	move_pos(&service->health_pos, after, n);
+	move_pos(&service->min_healthy_pos, after, n);
 	for (size_t i = 0; i < service->n_quic; i++)
 		move_pos(&service->quic[i].config_id_pos, after, n);
 	for (size_t i = 0; i < service->n_backends; i++) {

@@ -324,7 +324,8 @@ decode_service(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 {
 	static const char *const keys[] = {"name", "address", "protocol", "port", "table",
 		"affinity", "forward", "tunnel_port", "vni", "carry", "echo", "fragment",
-		"mss_clamp", "quic", "backends", NULL};
+		"mss_clamp", "quic", "health", "slow_start", "min_healthy", "when_all_down",
+		"backends", NULL};
 
 	*out = (struct cfg_service){
 		.pos = node->pos,
@@ -344,6 +345,7 @@ decode_service(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 	decode_special(node, errors, out);
 	if (!cfg_decode_quic(cfg_node_get(node, "quic"), errors, out))
 		out->bad |= CFG_BAD_QUIC;
+	cfg_decode_health(node, errors, out);
 	decode_backends(cfg_node_get(node, "backends"), errors, out);
 }
 

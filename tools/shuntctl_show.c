@@ -147,7 +147,8 @@ print_services(const json_t *result)
 {
 	static const struct shuntctl_column columns[] = {{"SERVICE", false}, {"ADDRESS", false},
 		{"PROTOCOL", false}, {"PORT", true}, {"FORWARD", false}, {"TABLE", false},
-		{"AFFINITY", false}, {"BACKENDS", true}, {"UP", true}, {"ANNOUNCED", false}};
+		{"AFFINITY", false}, {"BACKENDS", true}, {"UP", true}, {"HEALTHY", true},
+		{"READY", false}, {"ANNOUNCED", false}};
 	const json_t *services = json_object_get(result, CTL_KEY_SERVICES);
 	struct shuntctl_table table;
 
@@ -165,6 +166,9 @@ print_services(const json_t *result)
 		shuntctl_table_add_member(&table, service, CTL_KEY_AFFINITY);
 		shuntctl_table_add_member(&table, service, CTL_KEY_BACKENDS);
 		shuntctl_table_add_member(&table, service, CTL_KEY_UP);
+		shuntctl_table_add_member(&table, service, CTL_KEY_HEALTHY);
+		shuntctl_table_add(&table, "%s",
+			json_is_true(json_object_get(service, CTL_KEY_READY)) ? "yes" : "no");
 		shuntctl_table_add(&table, "%s", announced_of(service, text, sizeof(text)));
 	}
 	return finish_table(&table);
@@ -176,15 +180,34 @@ shuntctl_service_list(struct shuntctl *ctl)
 	return shuntctl_ask(ctl, CTL_METHOD_SERVICE_LIST, NULL, print_services);
 }
 
+/* How long, in the unit that says most in few digits. */
+static void
+add_since_cell(struct shuntctl_table *table, const json_t *seconds)
+{
+	const json_int_t s = (json_int_t)json_real_value(seconds);
+
+	if (!json_is_real(seconds))
+		shuntctl_table_add(table, "-");
+	else if (s < 120)
+		shuntctl_table_add(table, "%" JSON_INTEGER_FORMAT "s", s);
+	else if (s < 7200)
+		shuntctl_table_add(table, "%" JSON_INTEGER_FORMAT "m", s / 60);
+	else if (s < 172800)
+		shuntctl_table_add(table, "%" JSON_INTEGER_FORMAT "h", s / 3600);
+	else
+		shuntctl_table_add(table, "%" JSON_INTEGER_FORMAT "d", s / 86400);
+}
+
 /* The first column is what other commands take for a backend. */
 static int
 print_backends(const json_t *backends, const char *service)
 {
 	static const struct shuntctl_column columns[] = {{"BACKEND", false}, {"ADDRESS", false},
 		{"WEIGHT", true}, {"STATE", false}, {"SLOTS", true}, {"PACKETS", true},
-		{"BYTES", true}, {"FLOWS", true}};
+		{"BYTES", true}, {"FLOWS", true}, {"HEALTH", false}, {"SINCE", true},
+		{"ERROR", false}};
 	static const char *const keys[] = {CTL_KEY_ADDRESS, CTL_KEY_WEIGHT, CTL_KEY_STATE,
-		CTL_KEY_SLOTS, CTL_KEY_PACKETS, CTL_KEY_BYTES, CTL_KEY_FLOWS};
+		CTL_KEY_SLOTS, CTL_KEY_PACKETS, CTL_KEY_BYTES, CTL_KEY_FLOWS, CTL_KEY_HEALTH};
 	struct shuntctl_table table;
 
 	shuntctl_table_init(&table, columns, LB_N_ELEMENTS(columns));
@@ -196,6 +219,8 @@ print_backends(const json_t *backends, const char *service)
 			shuntctl_text_of(backend, CTL_KEY_NAME));
 		for (size_t k = 0; k < LB_N_ELEMENTS(keys); k++)
 			shuntctl_table_add_member(&table, backend, keys[k]);
+		add_since_cell(&table, json_object_get(backend, CTL_KEY_HEALTH_SECONDS));
+		shuntctl_table_add_member(&table, backend, CTL_KEY_HEALTH_ERROR);
 	}
 	return finish_table(&table);
 }

@@ -371,7 +371,8 @@ ctl_announce_why_not(const struct ctl_announce *announce, const struct ctl_view 
 {
 	const struct cfg_service *service = &view->model.services[place];
 	const struct ctl_route *route = ctl_routes_find(&announce->routes, &service->address);
-	const enum ctl_ready ready = ctl_ready_look(service, view->services[place].confs);
+	const enum ctl_ready ready = ctl_ready_look(service, view->services[place].confs,
+		view->services[place].n_unhealthy);
 
 	if (route != NULL && route->is_there)
 		return NULL;

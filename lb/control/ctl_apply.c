@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl_names.h"
+#include "lb_overlay.h"
 
 /* One service's tables, with all that they were made from: the same again is the same table. */
 struct table_state {
@@ -14,7 +15,7 @@ struct table_state {
 	struct lb_picker_conf conf;
 	uint32_t *ids;
 	uint32_t *weights;
-	bool *is_dead;
+	uint8_t *shares; /* of its slots that each keeps */
 	size_t n_backends;
 };
 
@@ -39,6 +40,7 @@ struct ctl_apply {
 	bool *is_live; /* by backend id */
 	size_t n_is_live;
 	size_t n_unreached;
+	const uint8_t *shares;         /* by health, for the next build; NULL: all are whole */
 	struct dp_backend_conf *confs; /* of the last snapshot, service after service */
 	size_t *first_of;              /* of the service at a place: its first in confs */
 	uint64_t now_ns;
@@ -84,7 +86,7 @@ free_tables(struct table_state *tables, size_t n)
 		dp_table_release(tables[i].configured);
 		free(tables[i].ids);
 		free(tables[i].weights);
-		free(tables[i].is_dead);
+		free(tables[i].shares);
 	}
 	free(tables);
 }
@@ -105,11 +107,16 @@ ctl_apply_destroy(struct ctl_apply *apply)
 	free(apply);
 }
 
-/* Whether the others have its slots: it takes no new flow, or none at all. */
-static bool
-is_dead(const struct cfg_backend *backend)
+/*
+ * How many of its slots a backend keeps; the others have those of whoever takes no new flow.
+ * Health has a say in those alone that are up otherwise.
+ */
+static uint8_t
+find_share(const struct cfg_backend *backend, uint8_t by_health)
 {
-	return backend->state != CFG_UP && backend->weight > 0;
+	if (backend->state == CFG_UP)
+		return by_health;
+	return backend->weight > 0 ? 0 : LB_OVERLAY_WHOLE;
 }
 
 static struct lb_picker_conf
@@ -150,26 +157,27 @@ ctl_apply_configure(const struct cfg_service *service, uint64_t hash_seed, const
 }
 
 int
-ctl_apply_overlay(const struct cfg_service *service, struct dp_table *configured,
-	struct dp_table **out)
+ctl_apply_overlay(const struct cfg_service *service, const uint8_t *shares,
+	struct dp_table *configured, struct dp_table **out)
 {
-	bool *dead = calloc(service->n_backends + 1, sizeof(*dead));
-	bool has_dead = false;
+	uint8_t *left = calloc(service->n_backends + 1, sizeof(*left));
+	bool is_whole = true;
 	int ret = 0;
 
-	if (dead == NULL)
+	if (left == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < service->n_backends; i++) {
-		dead[i] = is_dead(&service->backends[i]);
-		has_dead |= dead[i];
+		left[i] = find_share(&service->backends[i],
+			shares != NULL ? shares[i] : LB_OVERLAY_WHOLE);
+		is_whole &= left[i] == LB_OVERLAY_WHOLE;
 	}
-	if (has_dead) {
-		ret = dp_table_overlay(configured, dead, out);
+	if (!is_whole) {
+		ret = dp_table_overlay(configured, left, out);
 	} else {
 		dp_table_hold(configured);
 		*out = configured;
 	}
-	free(dead);
+	free(left);
 	return ret;
 }
 
@@ -193,7 +201,7 @@ is_same_table(const struct table_state *a, const struct table_state *b)
 	const size_t n = b->n_backends;
 
 	return a->table != NULL &&
-	       (n == 0 || memcmp(a->is_dead, b->is_dead, n * sizeof(*a->is_dead)) == 0);
+	       (n == 0 || memcmp(a->shares, b->shares, n * sizeof(*a->shares)) == 0);
 }
 
 static int
@@ -237,7 +245,8 @@ take_table(struct ctl_apply *apply, struct build *build, size_t place)
 		state->table = old->table;
 		dp_table_hold(state->table);
 	} else if (ret == 0) {
-		ret = ctl_apply_overlay(service, state->configured, &state->table);
+		ret = ctl_apply_overlay(service, state->shares, state->configured,
+			&state->table);
 	}
 	build->services[place].table = state->table;
 	return ret;
@@ -329,7 +338,7 @@ find_path(struct build *build, const struct lb_addr *dst, struct ctl_path *out)
 
 static void
 translate_backend(struct build *build, const struct cfg_service *service,
-	const struct cfg_backend *from, struct dp_backend_conf *to)
+	const struct cfg_backend *from, uint8_t share, struct dp_backend_conf *to)
 {
 	const bool is_l2 = service->forward == CFG_FORWARD_L2;
 	struct ctl_path path;
@@ -337,7 +346,7 @@ translate_backend(struct build *build, const struct cfg_service *service,
 	struct lb_addr src;
 	const bool has_source = find_source(port, &from->address, &src);
 
-	to->is_live = from->state != CFG_DOWN;
+	to->is_live = from->state == CFG_DRAIN || (from->state == CFG_UP && share > 0);
 	to->mtu = port != NULL ? port->mtu : 0;
 	to->vlan = port != NULL ? port->vlan : DP_VLAN_KEEP;
 	to->port = path.port;
@@ -400,21 +409,24 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 	state->n_backends = service->n_backends;
 	state->ids = calloc(service->n_backends + 1, sizeof(*state->ids));
 	state->weights = calloc(service->n_backends + 1, sizeof(*state->weights));
-	state->is_dead = calloc(service->n_backends + 1, sizeof(*state->is_dead));
-	if (state->ids == NULL || state->weights == NULL || state->is_dead == NULL)
+	state->shares = calloc(service->n_backends + 1, sizeof(*state->shares));
+	if (state->ids == NULL || state->weights == NULL || state->shares == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < service->n_backends; i++) {
 		const struct cfg_backend *backend = &service->backends[i];
+		const uint8_t by_health = apply->shares != NULL
+						  ? apply->shares[build->n_backends]
+						  : LB_OVERLAY_WHOLE;
 		struct dp_backend_conf *to = &build->backends[build->n_backends++];
 
 		ret = intern(build, apply->backends, number, backend->name, &state->ids[i]);
 		if (ret != 0)
 			return ret;
 		state->weights[i] = backend->weight;
-		state->is_dead[i] = is_dead(backend);
+		state->shares[i] = find_share(backend, by_health);
 		to->id = state->ids[i];
 		to->service = (uint32_t)place;
-		translate_backend(build, service, backend, to);
+		translate_backend(build, service, backend, state->shares[i], to);
 	}
 	ctl_apply_quic_append(&build->quic, service, state->ids, &build->services[place]);
 	return take_table(apply, build, place);
@@ -509,6 +521,12 @@ hold_ids(struct ctl_apply *apply)
 }
 
 void
+ctl_apply_set_shares(struct ctl_apply *apply, const uint8_t *shares)
+{
+	apply->shares = shares;
+}
+
+void
 ctl_apply_set_time(struct ctl_apply *apply, uint64_t now_ns)
 {
 	apply->now_ns = now_ns;
@@ -568,6 +586,7 @@ ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 	ctl_names_set_time(apply->backends, apply->now_ns,
 		ctl_apply_longest_timeout(&model->dataplane) + REST_MORE_NS);
 	ret = translate(apply, &build);
+	apply->shares = NULL;
 	if (ret != 0)
 		goto free_build;
 	ret = index_build(apply, &build, &place_of, &is_live);
@@ -619,6 +638,12 @@ const struct dp_backend_conf *
 ctl_apply_backend_confs(const struct ctl_apply *apply, size_t service_place)
 {
 	return &apply->confs[apply->first_of[service_place]];
+}
+
+const uint8_t *
+ctl_apply_shares(const struct ctl_apply *apply, size_t service_place)
+{
+	return apply->tables[service_place].shares;
 }
 
 struct dp_table *

@@ -65,6 +65,15 @@ int ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 	const struct ctl_paths *paths, FILE *messages, struct dp_snapshot **out) lb_must_check;
 
 /**
+ * What health says of the backends, for the next build; without it all are up.
+ *
+ * @param shares  Of the model's backends, service after service: how many of its slots each
+ *                keeps, 0..LB_OVERLAY_WHOLE; 0 is one that is not used at all. Not owned, read
+ * in that build; NULL: all are up.
+ */
+void ctl_apply_set_shares(struct ctl_apply *apply, const uint8_t *shares);
+
+/**
  * What time it is, for the builds that follow; nanoseconds of the workers' clock. Without it no
  * id is ever given to another name. With it one is, where all are given out: an id that no
  * snapshot has had for longer than a flow entry lives, see ctl_apply.c.
@@ -86,6 +95,9 @@ uint32_t ctl_apply_backend_id(const struct ctl_apply *apply, size_t service_plac
  */
 const struct dp_backend_conf *ctl_apply_backend_confs(const struct ctl_apply *apply,
 	size_t service_place);
+
+/** How many of its slots each backend of that service keeps, in the model's order. */
+const uint8_t *ctl_apply_shares(const struct ctl_apply *apply, size_t service_place);
 
 /** The table of the service at a place in the last snapshot; without a reference. */
 struct dp_table *ctl_apply_table(const struct ctl_apply *apply, size_t service_place);
@@ -132,12 +144,13 @@ int ctl_apply_configure(const struct cfg_service *service, uint64_t hash_seed,
  * The table that a service's new flows go by: the slots of backends that drain or are down are
  * the others'. It is the configured one itself where there are none.
  *
+ * @param shares      Of its backends, as ctl_apply_set_shares() has them; NULL: all are whole.
  * @param configured  From ctl_apply_configure(), of the same backends.
  * @param[out] out    The caller's reference; untouched on error.
  * @retval -ENOMEM    No memory.
  */
-int ctl_apply_overlay(const struct cfg_service *service, struct dp_table *configured,
-	struct dp_table **out) lb_must_check;
+int ctl_apply_overlay(const struct cfg_service *service, const uint8_t *shares,
+	struct dp_table *configured, struct dp_table **out) lb_must_check;
 
 /** What finds a service, as the table of services has it; its place is left 0. */
 struct lb_service_match ctl_apply_match(const struct cfg_service *service);

@@ -37,6 +37,8 @@ free_job(struct ctl_job *job)
 {
 	cfg_model_fini(&job->model);
 	free(job->paths);
+	free(job->shares);
+	free(job->n_unhealthy);
 }
 
 static void
@@ -89,6 +91,7 @@ build(struct ctl_builder *builder, const struct ctl_job *job, FILE *messages,
 	int ret;
 
 	ctl_apply_set_time(builder->apply, begun_ns);
+	ctl_apply_set_shares(builder->apply, job->shares);
 	ret = ctl_apply_build(builder->apply, &job->model, &paths, messages, &snapshot);
 	if (ret != 0)
 		return ret;
@@ -99,6 +102,8 @@ build(struct ctl_builder *builder, const struct ctl_job *job, FILE *messages,
 		return ret;
 	}
 	(*view)->build_ns = dp_now_ns() - begun_ns;
+	for (size_t i = 0; job->n_unhealthy != NULL && i < job->model.n_services; i++)
+		(*view)->services[i].n_unhealthy = job->n_unhealthy[i];
 	(*view)->n_unreached = ctl_apply_n_unreached(builder->apply);
 	dp_publish(builder->dp, snapshot);
 	ctl_apply_set_time(builder->apply, dp_now_ns());

@@ -24,6 +24,8 @@ struct ctl_job {
 	uint64_t generation;
 	struct ctl_path *paths; /**< to each address that a backend has; malloc'd */
 	size_t n_paths;
+	uint8_t *shares;       /**< as ctl_apply_set_shares() has them; malloc'd, or NULL */
+	uint32_t *n_unhealthy; /**< of each service, as ctl_ready_look() has it; likewise */
 };
 
 /** What came of a job that was built. */

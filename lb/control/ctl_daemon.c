@@ -12,6 +12,7 @@
 
 #include "ctl_announce.h"
 #include "ctl_builder.h"
+#include "ctl_health.h"
 #include "ctl_log.h"
 #include "ctl_methods.h"
 #include "ctl_metrics.h"
@@ -50,9 +51,13 @@ struct ctl_daemon {
 	struct ctl_rpc *rpc;
 	struct ctl_metrics *metrics; /* NULL: off */
 	struct ctl_telemetry *telemetry;
+	struct ctl_health *health;
 
 	struct cfg_model wanted;
 	uint64_t generation;     /* of wanted */
+	uint64_t followed;       /* of what health follows; 0: nothing yet */
+	bool is_building;        /* for health; what changes meanwhile is built after it */
+	bool is_stale;           /* something has */
 	struct ctl_view *view;   /* in force */
 	struct waiting *waiting; /* by generation */
 	struct waiting **last_waiting;
@@ -61,18 +66,39 @@ struct ctl_daemon {
 	struct ctl_reach reach;
 };
 
-/* Have the builder put what is wanted in force, with the paths as they are now. */
+/* Have health follow what is wanted. */
+static int
+follow_health(struct ctl_daemon *daemon)
+{
+	const int ret = ctl_health_follow(daemon->health, &daemon->wanted,
+		daemon->view != NULL ? &daemon->view->model : NULL);
+
+	if (ret == 0)
+		daemon->followed = daemon->generation;
+	return ret;
+}
+
+/* Have the builder put what is wanted in force, with paths and health as they are now. */
 static int
 submit(struct ctl_daemon *daemon)
 {
 	struct ctl_job job = {.generation = daemon->generation};
-	int ret = cfg_model_copy(&daemon->wanted, &job.model);
+	int ret = 0;
 
+	if (daemon->followed != daemon->generation)
+		ret = follow_health(daemon);
+	if (ret == 0)
+		ret = cfg_model_copy(&daemon->wanted, &job.model);
 	if (ret != 0)
 		return ret;
-	ret = ctl_reach_find(&daemon->reach, &daemon->wanted, &job.paths, &job.n_paths);
+	ret = ctl_health_find_shares(daemon->health, &daemon->wanted, &job.shares,
+		&job.n_unhealthy);
+	if (ret == 0)
+		ret = ctl_reach_find(&daemon->reach, &daemon->wanted, &job.paths, &job.n_paths);
 	if (ret != 0) {
 		cfg_model_fini(&job.model);
+		free(job.shares);
+		free(job.n_unhealthy);
 		return ret;
 	}
 	ctl_builder_submit(daemon->builder, &job);
@@ -152,10 +178,30 @@ undo(struct ctl_daemon *daemon, uint64_t failed, const char *message)
 		ctl_builder_free_model(daemon->builder, &daemon->wanted);
 		daemon->wanted = old;
 		daemon->generation += has_later;
+		if (follow_health(daemon) != 0)
+			ctl_log(CTL_LOG_ERROR,
+				"there is not enough memory to check who was checked");
 		if (has_later && submit(daemon) != 0)
 			ctl_log(CTL_LOG_ERROR, "there is not enough memory to undo it");
 	}
 	answer_waiting(daemon, UINT64_MAX, message);
+}
+
+/* Build for health alone: one at a time, as each takes a copy of all there is. */
+static void
+on_health_changed(void *context)
+{
+	struct ctl_daemon *daemon = context;
+
+	daemon->is_stale = daemon->is_building;
+	if (daemon->is_building)
+		return;
+	daemon->is_building = true;
+	if (submit(daemon) == 0)
+		return;
+	/* The next change of health brings us here again. */
+	daemon->is_building = false;
+	ctl_log(CTL_LOG_ERROR, "there is not enough memory to follow the backends' health");
 }
 
 static void
@@ -167,12 +213,17 @@ take_built(struct ctl_daemon *daemon, struct ctl_built *built)
 		daemon->view = built->view;
 		ctl_daemon_release_view(daemon, old);
 		ctl_announce_follow(daemon->announce, daemon->view);
+		if (built->generation == daemon->generation)
+			ctl_health_settle(daemon->health);
 		answer_waiting(daemon, built->generation, NULL);
 	} else {
 		undo(daemon, built->generation,
 			built->message != NULL ? built->message : "there is not enough memory");
 	}
 	free(built->message);
+	daemon->is_building = false;
+	if (daemon->is_stale)
+		on_health_changed(daemon);
 }
 
 static void
@@ -426,6 +477,9 @@ start(struct ctl_daemon *daemon)
 	if (ret == 0)
 		ret = ctl_netlink_open(daemon->loop, on_hops_changed, daemon, &daemon->netlink);
 	ctl_reach_init(&daemon->reach, daemon->netlink);
+	if (ret == 0)
+		ret = ctl_health_create(daemon->loop, on_health_changed, daemon,
+			&daemon->health);
 	find_interfaces(daemon);
 	if (ret == 0)
 		ret = ctl_ports_open(&daemon->ports, &daemon->wanted, daemon->dp,
@@ -505,6 +559,7 @@ ctl_daemon_destroy(struct ctl_daemon *daemon)
 	ctl_metrics_close(daemon->metrics);
 	ctl_builder_destroy(daemon->builder);
 	ctl_announce_close(daemon->announce);
+	ctl_health_destroy(daemon->health);
 	ctl_reach_fini(&daemon->reach);
 	ctl_netlink_close(daemon->netlink);
 	ctl_loop_destroy(daemon->loop);
@@ -557,6 +612,12 @@ struct cfg_reader *
 ctl_daemon_reader(const struct ctl_daemon *daemon)
 {
 	return daemon->reader;
+}
+
+const struct ctl_health *
+ctl_daemon_health(const struct ctl_daemon *daemon)
+{
+	return daemon->health;
 }
 
 struct dp *

@@ -17,6 +17,7 @@
 #include "cfg_reader.h"
 #include "ctl_announce.h"
 #include "ctl_aside.h"
+#include "ctl_health.h"
 #include "ctl_ports.h"
 #include "ctl_reload.h"
 #include "ctl_rpc.h"
@@ -86,6 +87,9 @@ const struct cfg_model *ctl_daemon_wanted(const struct ctl_daemon *daemon);
 
 /** For the thread aside alone. */
 struct cfg_reader *ctl_daemon_reader(const struct ctl_daemon *daemon);
+
+/** What is known of the backends. */
+const struct ctl_health *ctl_daemon_health(const struct ctl_daemon *daemon);
 
 struct dp *ctl_daemon_dp(const struct ctl_daemon *daemon);
 

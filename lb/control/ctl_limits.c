@@ -46,3 +46,17 @@ ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers)
 					    : "may be needed with all clients");
 	return limit.rlim_cur < BASE_FILES ? -EMFILE : 0;
 }
+
+void
+ctl_limits_make_room(size_t n)
+{
+	const uint64_t n_wanted = n + BASE_FILES + CTL_RPC_CLIENTS_MAX + OTHER_CLIENTS_MAX +
+				  (uint64_t)LB_PORTS_MAX * PORT_FILES +
+				  (uint64_t)LB_WORKERS_MAX * QUEUE_FILES;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= n_wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < n_wanted ? limit.rlim_max : n_wanted;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}

@@ -22,4 +22,10 @@
  */
 int ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers) lb_must_check;
 
+/**
+ * Raise it, as far as this process may, for n files beside those: health checks under way.
+ * Where the limit stays below, some are not made while others hang.
+ */
+void ctl_limits_make_room(size_t n);
+
 #endif

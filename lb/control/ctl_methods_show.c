@@ -6,6 +6,7 @@
 #include "ctl_methods_each.h"
 #include "ctl_params.h"
 #include "ctl_proto.h"
+#include "ctl_ready.h"
 #include "dp.h"
 
 static const char *const no_keys[] = {NULL};
@@ -384,6 +385,25 @@ ctl_method_stats(void *context, const json_t *params, struct ctl_call *call)
 	answer(call, &json);
 }
 
+static void
+put_health(const struct ctl_daemon *daemon, const struct cfg_service *service,
+	const struct cfg_backend *backend, struct ctl_json *json)
+{
+	struct ctl_health_figures figures;
+
+	ctl_health_read(ctl_daemon_health(daemon), service, backend, &figures);
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH));
+	ctl_json_put_text(json, ctl_health_word(&figures));
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH_SECONDS));
+	ctl_json_put_value(json,
+		figures.is_checked ? json_real((double)figures.since_ns / 1e9) : json_null());
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH_ERROR));
+	ctl_json_put_value(json,
+		figures.error != NULL ? json_string(figures.error) : json_null());
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_SHARE));
+	ctl_json_put_number(json, figures.use == HC_USE_YES ? figures.share : 0);
+}
+
 /* A backend with its keys and its figures; service: its name, or NULL to leave it out. */
 static void
 put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char *service,
@@ -419,6 +439,7 @@ put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char 
 		ctl_json_put_value(json, ctl_params_quic_ids(backend));
 	else
 		ctl_json_put(json, "[]");
+	put_health(daemon, &ctl_daemon_view(daemon)->model.services[place], backend, json);
 	put_figures(daemon, place, i, json, total);
 	ctl_json_put(json, "}");
 }
@@ -466,6 +487,14 @@ make_service(const struct cfg_service *service)
 		json_string(cfg_fragment_words[service->fragment]));
 	failed |= add(object, CTL_KEY_MSS_CLAMP, ctl_params_mss_clamp(service));
 	failed |= add(object, CTL_KEY_QUIC, ctl_params_quic(service, NULL));
+	failed |= add(object, CTL_KEY_HEALTH, ctl_params_health(service));
+	failed |= add(object, CTL_KEY_SLOW_START,
+		service->slow_start_ns != 0 ? ctl_params_duration(service->slow_start_ns)
+					    : json_null());
+	failed |= add(object, CTL_KEY_MIN_HEALTHY,
+		json_integer(service->min_healthy > 1 ? service->min_healthy : 1));
+	failed |= add(object, CTL_KEY_WHEN_ALL_DOWN,
+		json_string(cfg_all_down_words[service->when_all_down]));
 	return ctl_params_finish(object, failed);
 }
 
@@ -498,6 +527,8 @@ ctl_method_service_list(void *context, const json_t *params, struct ctl_call *ca
 	list = json_array();
 	for (size_t i = 0; i < view->model.n_services; i++) {
 		const struct cfg_service *service = &view->model.services[i];
+		const struct hc_service health =
+			ctl_health_read_service(ctl_daemon_health(daemon), service);
 		json_t *object = make_service(service);
 		size_t n_up = 0;
 
@@ -506,6 +537,10 @@ ctl_method_service_list(void *context, const json_t *params, struct ctl_call *ca
 		failed |= add(object, CTL_KEY_BACKENDS, ctl_params_number(service->n_backends));
 		failed |= add(object, CTL_KEY_UP, ctl_params_number(n_up));
 		failed |= add_announced(object, daemon, i);
+		failed |= add(object, CTL_KEY_HEALTHY, ctl_params_number(health.n_healthy));
+		failed |= add(object, CTL_KEY_READY,
+			json_boolean(ctl_ready_look(service, view->services[i].confs,
+					     view->services[i].n_unhealthy) == CTL_READY));
 		failed |= json_array_append_new(list, object);
 	}
 	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,

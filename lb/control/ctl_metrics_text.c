@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "ctl_ready.h"
+
 static const char counter[] = "counter";
 static const char gauge[] = "gauge";
 static const char histogram[] = "histogram";
@@ -361,6 +363,79 @@ put_announced(const struct ctl_daemon *daemon, FILE *to)
 	}
 }
 
+/* In use by its state and its checks, if it has any. */
+static void
+put_backends_up(const struct ctl_daemon *daemon, FILE *to)
+{
+	static const char name[] = "backend_up";
+	const struct cfg_model *model = &ctl_daemon_view(daemon)->model;
+
+	begin(to, name, gauge,
+		"Whether a backend's state is up and its checks, if there are any, pass.");
+	for (size_t i = 0; i < model->n_services; i++) {
+		const struct cfg_service *service = &model->services[i];
+
+		for (size_t k = 0; k < service->n_backends; k++) {
+			struct ctl_health_figures figures;
+
+			ctl_health_read(ctl_daemon_health(daemon), service,
+				&service->backends[k], &figures);
+			put_backend(to, name, service, k);
+			(void)fprintf(to, "} %d\n",
+				service->backends[k].state == CFG_UP &&
+					figures.use == HC_USE_YES);
+		}
+	}
+}
+
+static void
+put_service(FILE *to, const char *name, const struct cfg_service *service, uint64_t value)
+{
+	(void)fprintf(to, "shunt_%s{", name);
+	put_label(to, "service", service->name);
+	(void)fprintf(to, "} %" PRIu64 "\n", value);
+}
+
+static void
+put_services_ready(const struct ctl_daemon *daemon, FILE *to)
+{
+	static const char healthy[] = "service_healthy_backends";
+	static const char ready[] = "service_ready";
+	const struct ctl_health *health = ctl_daemon_health(daemon);
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+	const struct cfg_model *model = &view->model;
+
+	begin(to, healthy, gauge,
+		"Backends with a weight whose state is up and whose checks, if any, pass.");
+	for (size_t i = 0; i < model->n_services; i++)
+		put_service(to, healthy, &model->services[i],
+			ctl_health_read_service(health, &model->services[i]).n_healthy);
+	begin(to, ready, gauge,
+		"Whether a service has as many of them as min_healthy says, and one with a "
+		"next hop.");
+	for (size_t i = 0; i < model->n_services; i++)
+		put_service(to, ready, &model->services[i],
+			ctl_ready_look(&model->services[i], view->services[i].confs,
+				view->services[i].n_unhealthy) == CTL_READY);
+}
+
+static void
+put_checks(const struct ctl_daemon *daemon, FILE *to)
+{
+	static const char name[] = "health_checks_total";
+	const struct ctl_health_counts counts =
+		ctl_health_read_counts(ctl_daemon_health(daemon));
+
+	begin(to, name, counter,
+		"Health checks by result; those that were not made, for want of files or "
+		"ports, as not_made.");
+	(void)fprintf(to,
+		"shunt_%s{result=\"passed\"} %" PRIu64 "\n"
+		"shunt_%s{result=\"failed\"} %" PRIu64 "\n"
+		"shunt_%s{result=\"not_made\"} %" PRIu64 "\n",
+		name, counts.passed, name, counts.failed, name, counts.not_asked);
+}
+
 static void
 put_control(const struct ctl_daemon *daemon, FILE *to)
 {
@@ -393,6 +468,9 @@ ctl_metrics_write(const struct ctl_daemon *daemon, const struct ctl_metrics_busy
 	put_workers(daemon, busy, to);
 	put_announced(daemon, to);
 	put_backend_info(&ctl_daemon_view(daemon)->model, to);
+	put_backends_up(daemon, to);
+	put_services_ready(daemon, to);
+	put_checks(daemon, to);
 	for (size_t i = 0; i < LB_N_ELEMENTS(backend_figures); i++)
 		put_backend_figure(daemon, &backend_figures[i], to);
 	put_control(daemon, to);

@@ -123,6 +123,79 @@ ctl_params_mss_clamp(const struct cfg_service *service)
 }
 
 json_t *
+ctl_params_duration(uint64_t ns)
+{
+	char text[CFG_DURATION_TEXT_BYTES];
+
+	return json_string(cfg_format_duration(ns, text));
+}
+
+/* What an answer has to be; NULL: nothing is said of it. */
+static json_t *
+make_expected(const struct cfg_health *health)
+{
+	json_t *list;
+	int failed = 0;
+
+	if (health->type == CFG_HEALTH_UDP)
+		return json_string(health->wants_reply ? "reply" : "any");
+	list = json_array();
+	for (size_t i = 0; i < health->n_expect; i++)
+		failed |= json_array_append_new(list,
+			json_pack("[i, i]", (int)health->expect[i].first,
+				(int)health->expect[i].last));
+	if (health->n_expect == 0)
+		failed |= json_array_append_new(list, json_pack("[i, i]", 200, 399));
+	return ctl_params_finish(list, failed);
+}
+
+static int
+add_http(json_t *object, const struct cfg_health *health)
+{
+	int failed = 0;
+
+	failed |= json_object_set_new(object, "path",
+		json_string(health->path != NULL ? health->path : "/"));
+	failed |= json_object_set_new(object, "host",
+		health->host != NULL ? json_string(health->host) : json_null());
+	if (health->type == CFG_HEALTH_HTTPS)
+		failed |= json_object_set_new(object, "verify",
+			json_boolean(health->is_verified));
+	return failed;
+}
+
+json_t *
+ctl_params_health(const struct cfg_service *service)
+{
+	const struct cfg_health *health = &service->health;
+	const enum cfg_health_type type = health->type;
+	json_t *object;
+	int failed = 0;
+
+	if (type == CFG_HEALTH_NONE)
+		return json_null();
+	object = json_pack("{s:s}", "type", cfg_health_words[type]);
+	if (type != CFG_HEALTH_ICMP)
+		failed |= json_object_set_new(object, CTL_KEY_PORT,
+			json_integer(health->port != 0 ? health->port : service->port));
+	if (type == CFG_HEALTH_HTTP || type == CFG_HEALTH_HTTPS)
+		failed |= add_http(object, health);
+	if (type != CFG_HEALTH_ICMP && type != CFG_HEALTH_TCP)
+		failed |= json_object_set_new(object, "expect", make_expected(health));
+	failed |= json_object_set_new(object, "interval",
+		ctl_params_duration(health->interval_ns));
+	failed |=
+		json_object_set_new(object, "timeout", ctl_params_duration(health->timeout_ns));
+	failed |= json_object_set_new(object, "rise", json_integer(health->rise));
+	failed |= json_object_set_new(object, "fall", json_integer(health->fall));
+	failed |= json_object_set_new(object, "via", json_string("direct"));
+	failed |= json_object_set_new(object, "flap_half_life",
+		health->half_life_ns != 0 ? ctl_params_duration(health->half_life_ns)
+					  : json_string("off"));
+	return ctl_params_finish(object, failed);
+}
+
+json_t *
 ctl_params_carry(const struct cfg_service *service)
 {
 	json_t *list = json_array();

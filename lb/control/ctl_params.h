@@ -39,6 +39,12 @@ json_t *ctl_params_finish(json_t *value, int failed);
 /** What a service's mss_clamp is: a number, "auto", or null. */
 json_t *ctl_params_mss_clamp(const struct cfg_service *service);
 
+/** How a service's backends are checked: an object with the keys of the file, or null. */
+json_t *ctl_params_health(const struct cfg_service *service);
+
+/** A duration as the file has it. */
+json_t *ctl_params_duration(uint64_t ns);
+
 /** The tunnels that a service carries, a list of words. */
 json_t *ctl_params_carry(const struct cfg_service *service);
 

@@ -5,41 +5,58 @@
 #include <stdlib.h>
 
 #include "ctl_index.h"
+#include "lb_overlay.h"
 
-/* For each backend of next its id now, or DP_NONE. NULL: no memory. */
-static uint32_t *
-match_backends(const struct cfg_service *now, const struct ctl_view_service *now_view,
-	const struct cfg_service *next)
+/* The backends of next as they are now. */
+struct match {
+	uint32_t *ids;   /* DP_NONE: it is new */
+	uint8_t *shares; /* by health, where that is known */
+};
+
+static void
+free_match(struct match *match)
 {
-	uint32_t *ids = calloc(next->n_backends + 1, sizeof(*ids));
-	struct ctl_index index;
-
-	if (ids == NULL)
-		return NULL;
-	if (ctl_index_backends(now, &index) != 0) {
-		free(ids);
-		return NULL;
-	}
-	for (size_t i = 0; i < next->n_backends; i++) {
-		const size_t place = ctl_index_find(&index, next->backends[i].name);
-
-		ids[i] = place == CTL_INDEX_NONE ? DP_NONE : now_view->ids[place];
-	}
-	ctl_index_fini(&index);
-	return ids;
+	free(match->ids);
+	free(match->shares);
 }
 
-/* Who its new flows would go to; ids as of match_backends(). */
 static int
-make_table(const struct cfg_service *service, uint64_t hash_seed, const uint32_t *ids,
+match_backends(const struct cfg_service *now, const struct ctl_view_service *now_view,
+	const struct cfg_service *next, struct match *out)
+{
+	struct ctl_index index;
+	int ret;
+
+	out->ids = calloc(next->n_backends + 1, sizeof(*out->ids));
+	out->shares = calloc(next->n_backends + 1, sizeof(*out->shares));
+	if (out->ids == NULL || out->shares == NULL)
+		return -ENOMEM;
+	ret = ctl_index_backends(now, &index);
+	if (ret != 0)
+		return ret;
+	for (size_t i = 0; i < next->n_backends; i++) {
+		const size_t place = ctl_index_find(&index, next->backends[i].name);
+		const bool is_known =
+			place != CTL_INDEX_NONE && now->backends[place].state == CFG_UP;
+
+		out->ids[i] = place == CTL_INDEX_NONE ? DP_NONE : now_view->ids[place];
+		out->shares[i] = is_known ? now_view->shares[place] : LB_OVERLAY_WHOLE;
+	}
+	ctl_index_fini(&index);
+	return 0;
+}
+
+/* Who its new flows would go to. */
+static int
+make_table(const struct cfg_service *service, uint64_t hash_seed, const struct match *match,
 	struct dp_table **out)
 {
 	struct dp_table *configured;
-	int ret = ctl_apply_configure(service, hash_seed, ids, &configured);
+	int ret = ctl_apply_configure(service, hash_seed, match->ids, &configured);
 
 	if (ret != 0)
 		return ret;
-	ret = ctl_apply_overlay(service, configured, out);
+	ret = ctl_apply_overlay(service, match->shares, configured, out);
 	dp_table_release(configured);
 	return ret;
 }
@@ -78,17 +95,16 @@ int
 ctl_picking_count_moved(const struct cfg_service *now, const struct ctl_view_service *now_view,
 	const struct cfg_service *next, uint64_t next_seed, uint32_t *out)
 {
-	uint32_t *ids = match_backends(now, now_view, next);
+	struct match match = {.ids = NULL};
 	struct dp_table *table;
-	int ret;
+	int ret = match_backends(now, now_view, next, &match);
 
-	if (ids == NULL)
-		return -ENOMEM;
-	ret = make_table(next, next_seed, ids, &table);
+	if (ret == 0)
+		ret = make_table(next, next_seed, &match, &table);
 	if (ret == 0) {
 		*out = count_moved(now_view->table, table, next->n_slots);
 		dp_table_release(table);
 	}
-	free(ids);
+	free_match(&match);
 	return ret;
 }

@@ -26,14 +26,6 @@ add_change(json_t *list, const char *key, json_t *from, json_t *to)
 }
 
 static json_t *
-make_duration(uint64_t ns)
-{
-	char text[CFG_DURATION_TEXT_BYTES];
-
-	return json_string(cfg_format_duration(ns, text));
-}
-
-static json_t *
 make_overload(const struct cfg_service *service)
 {
 	char text[CFG_PERCENT_TEXT_BYTES];
@@ -117,13 +109,14 @@ add_dataplane(json_t *list, const struct cfg_dataplane *now, const struct cfg_da
 	failed |= add_change(list, "dataplane.flow_entries", json_integer(now->flow_entries),
 		json_integer(next->flow_entries));
 	failed |= add_change(list, "dataplane.flow_timeout.tcp_syn",
-		make_duration(now->tcp_syn_ns), make_duration(next->tcp_syn_ns));
-	failed |= add_change(list, "dataplane.flow_timeout.tcp", make_duration(now->tcp_ns),
-		make_duration(next->tcp_ns));
+		ctl_params_duration(now->tcp_syn_ns), ctl_params_duration(next->tcp_syn_ns));
+	failed |= add_change(list, "dataplane.flow_timeout.tcp",
+		ctl_params_duration(now->tcp_ns), ctl_params_duration(next->tcp_ns));
 	failed |= add_change(list, "dataplane.flow_timeout.tcp_closing",
-		make_duration(now->tcp_closing_ns), make_duration(next->tcp_closing_ns));
-	failed |= add_change(list, "dataplane.flow_timeout.udp", make_duration(now->udp_ns),
-		make_duration(next->udp_ns));
+		ctl_params_duration(now->tcp_closing_ns),
+		ctl_params_duration(next->tcp_closing_ns));
+	failed |= add_change(list, "dataplane.flow_timeout.udp",
+		ctl_params_duration(now->udp_ns), ctl_params_duration(next->udp_ns));
 	failed |= add_change(list, "dataplane.fragments.datagrams",
 		json_integer(now->fragment_datagrams), json_integer(next->fragment_datagrams));
 	failed |= add_change(list, "dataplane.fragments.waiting",
@@ -162,8 +155,8 @@ add_announce(json_t *list, const struct cfg_announce *now, const struct cfg_anno
 	failed |= add_change(list, "announce.metric", json_integer(now->metric),
 		json_integer(next->metric));
 	failed |= add_change(list, "announce.withdraw_before_stop",
-		make_duration(now->withdraw_before_stop_ns),
-		make_duration(next->withdraw_before_stop_ns));
+		ctl_params_duration(now->withdraw_before_stop_ns),
+		ctl_params_duration(next->withdraw_before_stop_ns));
 	return failed;
 }
 
@@ -281,6 +274,29 @@ make_word_or_number(uint32_t number, const char *zero)
 	return number == 0 ? json_string(zero) : json_integer(number);
 }
 
+/* 0 is as 1. */
+static json_t *
+make_minimum(const struct cfg_service *service)
+{
+	return json_integer(service->min_healthy > 1 ? service->min_healthy : 1);
+}
+
+static int
+add_health(json_t *list, const struct cfg_service *now, const struct cfg_service *next)
+{
+	int failed = 0;
+
+	failed |= add_change(list, CTL_KEY_HEALTH, ctl_params_health(now),
+		ctl_params_health(next));
+	failed |= add_change(list, CTL_KEY_SLOW_START, ctl_params_duration(now->slow_start_ns),
+		ctl_params_duration(next->slow_start_ns));
+	failed |= add_change(list, CTL_KEY_MIN_HEALTHY, make_minimum(now), make_minimum(next));
+	failed |= add_change(list, CTL_KEY_WHEN_ALL_DOWN,
+		json_string(cfg_all_down_words[now->when_all_down]),
+		json_string(cfg_all_down_words[next->when_all_down]));
+	return failed;
+}
+
 static json_t *
 make_service_changes(const struct cfg_service *now, const struct cfg_service *next)
 {
@@ -321,6 +337,7 @@ make_service_changes(const struct cfg_service *now, const struct cfg_service *ne
 		json_string(cfg_fragment_words[next->fragment]));
 	failed |= add_change(list, CTL_KEY_MSS_CLAMP, ctl_params_mss_clamp(now),
 		ctl_params_mss_clamp(next));
+	failed |= add_health(list, now, next);
 	failed |= add_change(list, CTL_KEY_QUIC, ctl_params_quic(now, NULL),
 		ctl_params_quic(next, now));
 	return ctl_params_finish(list, failed);

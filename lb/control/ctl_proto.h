@@ -149,6 +149,15 @@
 #define CTL_KEY_OVERSIZED        "oversized"
 #define CTL_KEY_STALLED          "stalled"
 #define CTL_KEY_CHANGE           "change"
+#define CTL_KEY_HEALTH           "health" /**< of a service: its check; of a backend: a word */
+#define CTL_KEY_HEALTH_SECONDS   "health_seconds" /**< since when; null: it is not checked */
+#define CTL_KEY_HEALTH_ERROR     "health_error"   /**< the last one; null: none */
+#define CTL_KEY_SHARE            "share"          /**< by health: sixteenths of its slots */
+#define CTL_KEY_SLOW_START       "slow_start"     /**< null: none */
+#define CTL_KEY_MIN_HEALTHY      "min_healthy"
+#define CTL_KEY_WHEN_ALL_DOWN    "when_all_down"
+#define CTL_KEY_HEALTHY          "healthy" /**< of a service: backends */
+#define CTL_KEY_READY            "ready"
 #define CTL_KEY_OBSTACLE         "obstacle" /**< of plan: why it takes a restart; null */
 #define CTL_KEY_RESTART          "restart"  /**< of plan: the keys for which; a list */
 #define CTL_KEY_SETTINGS         "settings"

@@ -5,22 +5,28 @@ const char *const ctl_ready_words[CTL_N_READY] = {
 	[CTL_READY] = "",
 	[CTL_READY_NO_BACKENDS] = "it has no backends",
 	[CTL_READY_NONE_UP] = "no backend is up with a weight above 0",
+	[CTL_READY_UNHEALTHY] = "fewer backends are healthy than have to be",
 	[CTL_READY_UNREACHED] = "no backend that is up has a next hop",
 };
 
 enum ctl_ready
-ctl_ready_look(const struct cfg_service *service, const struct dp_backend_conf confs[])
+ctl_ready_look(const struct cfg_service *service, const struct dp_backend_conf confs[],
+	size_t n_unhealthy)
 {
-	bool has_up = false;
+	bool has_hop = false;
+	size_t n_up = 0;
 
 	if (service->n_backends == 0)
 		return CTL_READY_NO_BACKENDS;
 	for (size_t i = 0; i < service->n_backends; i++) {
 		if (service->backends[i].state != CFG_UP || service->backends[i].weight == 0)
 			continue;
-		if (confs[i].has_next_hop)
-			return CTL_READY;
-		has_up = true;
+		has_hop |= confs[i].has_next_hop;
+		n_up++;
 	}
-	return has_up ? CTL_READY_UNREACHED : CTL_READY_NONE_UP;
+	if (n_up == 0)
+		return CTL_READY_NONE_UP;
+	if (n_up <= n_unhealthy || n_up - n_unhealthy < service->min_healthy)
+		return CTL_READY_UNHEALTHY;
+	return has_hop ? CTL_READY : CTL_READY_UNREACHED;
 }

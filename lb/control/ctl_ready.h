@@ -17,6 +17,7 @@ enum ctl_ready {
 	CTL_READY,
 	CTL_READY_NO_BACKENDS, /**< none is configured */
 	CTL_READY_NONE_UP,     /**< none of them takes new flows */
+	CTL_READY_UNHEALTHY,   /**< too few of those that do pass their checks */
 	CTL_READY_UNREACHED,   /**< none of those that do has a next hop */
 	CTL_N_READY
 };
@@ -27,10 +28,12 @@ extern const char *const ctl_ready_words[CTL_N_READY];
 /**
  * @param service  Of the model in force: its tables are with the workers.
  * @param confs    How its backends are reached, in the same order.
+ * @param n_unhealthy  Of its backends that are up with a weight above 0, those that do not pass
+ *                     their checks.
  * @return CTL_READY where at least one of its backends is up with a weight above 0 and has a
- *         next hop.
+ *         next hop, and one at least and as many as min_healthy pass their checks.
  */
 enum ctl_ready ctl_ready_look(const struct cfg_service *service,
-	const struct dp_backend_conf confs[]);
+	const struct dp_backend_conf confs[], size_t n_unhealthy);
 
 #endif

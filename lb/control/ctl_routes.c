@@ -27,7 +27,8 @@ ctl_routes_gather(const struct ctl_view *view, struct lb_prefix out[])
 	size_t n = 0;
 
 	for (size_t i = 0; i < model->n_services; i++) {
-		if (ctl_ready_look(&model->services[i], view->services[i].confs) == CTL_READY)
+		if (ctl_ready_look(&model->services[i], view->services[i].confs,
+			    view->services[i].n_unhealthy) == CTL_READY)
 			out[n++] = model->services[i].address;
 	}
 	return n;

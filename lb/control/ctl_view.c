@@ -11,12 +11,15 @@ copy_service(const struct ctl_apply *apply, const struct cfg_service *from, size
 {
 	to->ids = calloc(from->n_backends + 1, sizeof(*to->ids));
 	to->slots = calloc(from->n_backends + 1, sizeof(*to->slots));
+	to->shares = calloc(from->n_backends + 1, sizeof(*to->shares));
 	to->confs = calloc(from->n_backends + 1, sizeof(*to->confs));
-	if (to->ids == NULL || to->slots == NULL || to->confs == NULL)
+	if (to->ids == NULL || to->slots == NULL || to->shares == NULL || to->confs == NULL)
 		return -ENOMEM;
 	if (from->n_backends > 0)
 		memcpy(to->confs, ctl_apply_backend_confs(apply, place),
 			from->n_backends * sizeof(*to->confs));
+	if (from->n_backends > 0)
+		memcpy(to->shares, ctl_apply_shares(apply, place), from->n_backends);
 	for (size_t i = 0; i < from->n_backends; i++)
 		to->ids[i] = ctl_apply_backend_id(apply, place, i);
 	ctl_apply_read_slots(apply, place, to->slots);
@@ -111,6 +114,7 @@ ctl_view_release(struct ctl_view *view)
 	for (size_t i = 0; view->services != NULL && i < view->model.n_services; i++) {
 		free(view->services[i].ids);
 		free(view->services[i].slots);
+		free(view->services[i].shares);
 		free(view->services[i].confs);
 		dp_table_release(view->services[i].table);
 	}

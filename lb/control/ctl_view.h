@@ -14,8 +14,10 @@
 struct ctl_view_service {
 	uint32_t *ids;                 /**< of its backends, in the model's order */
 	uint32_t *slots;               /**< of its table, the same */
+	uint8_t *shares;               /**< of its slots that each keeps, the same */
 	struct dp_backend_conf *confs; /**< how each is reached, the same */
-	struct dp_table *table;        /**< held */
+	uint32_t n_unhealthy;   /**< of those that are up, with a weight; set by the builder */
+	struct dp_table *table; /**< held */
 };
 
 struct ctl_view {

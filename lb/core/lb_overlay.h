@@ -25,6 +25,11 @@
  * Neighbouring slots share only what no draw decides, less than 2 % of the slots while a
  * sixteenth of the table is alive.
  *
+ * A backend may also keep a share of its slots, in sixteenths, and then the others are as a
+ * dead one's: those slots s whose lb_hrw_mix(LB_OVERLAY_SHARE_KEY, lb_hrw_key(s)) >> 60 is not
+ * below its share. So with each sixteenth more only slots to it move. Where nobody has a slot
+ * left, who has any share has them all.
+ *
  * A function of its arguments alone; any thread.
  */
 
@@ -35,6 +40,12 @@
 
 /** Slots drawn before the neighbours are asked. It bounds the time where few are alive. */
 #define LB_OVERLAY_DRAWS 64u
+
+/** A whole share. */
+#define LB_OVERLAY_WHOLE 16u
+
+/** No draw has it. */
+#define LB_OVERLAY_SHARE_KEY UINT64_MAX
 
 /**
  * Fill slots[n_slots]. The time is in proportion to n_slots, and for each slot of a dead
@@ -48,6 +59,10 @@
  * @retval -ENOENT    All slots are of dead backends.
  */
 int lb_overlay_fill(const uint16_t *configured, uint32_t n_slots, const bool *is_dead,
+	uint16_t *slots) lb_must_check;
+
+/** The same by shares, 0..LB_OVERLAY_WHOLE of each. @retval -ENOENT  All are 0. */
+int lb_overlay_fill_shares(const uint16_t *configured, uint32_t n_slots, const uint8_t *shares,
 	uint16_t *slots) lb_must_check;
 
 #endif

@@ -327,6 +327,21 @@ lb_picker_overlay(void *mem, const struct lb_picker *configured, const bool *is_
 	return 0;
 }
 
+int
+lb_picker_overlay_shares(void *mem, const struct lb_picker *configured, const uint8_t *shares,
+	const struct lb_picker **out)
+{
+	struct lb_picker *picker = mem;
+	const int ret = lb_overlay_fill_shares(configured->slots, configured->n_slots, shares,
+		picker->slots);
+
+	if (ret != 0)
+		return ret;
+	picker->n_slots = configured->n_slots;
+	*out = picker;
+	return 0;
+}
+
 uint32_t
 lb_picker_slots(const struct lb_picker *picker)
 {

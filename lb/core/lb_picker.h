@@ -118,6 +118,10 @@ int lb_picker_build(void *mem, const struct lb_picker_conf *conf,
 int lb_picker_overlay(void *mem, const struct lb_picker *configured, const bool *is_dead,
 	const struct lb_picker **out) lb_must_check;
 
+/** The same by what share of its slots each keeps, 0..LB_OVERLAY_WHOLE. */
+int lb_picker_overlay_shares(void *mem, const struct lb_picker *configured,
+	const uint8_t *shares, const struct lb_picker **out) lb_must_check;
+
 uint32_t lb_picker_slots(const struct lb_picker *picker);
 
 /** Slot of a flow, 0..n_slots-1: multiply-shift, in proportion. */

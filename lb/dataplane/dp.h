@@ -91,15 +91,17 @@ struct dp_table_conf {
 int dp_table_create(const struct dp_table_conf *conf, struct dp_table **out) lb_must_check;
 
 /**
- * Make a configured table's overlay, see lb_picker_overlay(), with one reference, the caller's.
+ * Make a configured table's overlay, see lb_picker_overlay_shares(), with one reference, the
+ * caller's.
  *
  * @param configured  From dp_table_create(); the overlay takes a reference of its own.
- * @param is_dead     Of each of the conf's backends, whether the others have its slots.
+ * @param shares      Of each of the conf's backends, how many of its slots it keeps, 0 to
+ *                    LB_OVERLAY_WHOLE; the others have the rest.
  * @param[out] out    Untouched on error.
  * @retval 0          Success; nobody left to pick is no error.
  * @retval -ENOMEM    No memory.
  */
-int dp_table_overlay(struct dp_table *configured, const bool *is_dead,
+int dp_table_overlay(struct dp_table *configured, const uint8_t *shares,
 	struct dp_table **out) lb_must_check;
 
 /** Take another reference. */

@@ -77,7 +77,7 @@ dp_table_create(const struct dp_table_conf *conf, struct dp_table **out)
 }
 
 int
-dp_table_overlay(struct dp_table *configured, const bool *is_dead, struct dp_table **out)
+dp_table_overlay(struct dp_table *configured, const uint8_t *shares, struct dp_table **out)
 {
 	struct dp_table *table = calloc(1, sizeof(*table));
 	int ret = -ENOENT;
@@ -89,8 +89,8 @@ dp_table_overlay(struct dp_table *configured, const bool *is_dead, struct dp_tab
 	if (configured->picker != NULL) {
 		ret = take_picker_memory(table, configured->picker_bytes);
 		if (ret == 0)
-			ret = lb_picker_overlay(table->picker_mem, configured->picker, is_dead,
-				&table->picker);
+			ret = lb_picker_overlay_shares(table->picker_mem, configured->picker,
+				shares, &table->picker);
 	}
 	ret = finish_table(table, ret);
 	if (ret != 0)

@@ -36,9 +36,8 @@ bool
 hc_state_take(struct hc_state *state, const struct hc_rules *rules, bool has_passed,
 	uint64_t now_ns)
 {
-	const uint32_t n_needed = state->level == HC_UNKNOWN ? 1
-				  : has_passed               ? rules->rise
-							     : rules->fall;
+	const bool is_first = state->level == HC_UNKNOWN && (has_passed || !state->is_trusted);
+	const uint32_t n_needed = is_first ? 1 : has_passed ? rules->rise : rules->fall;
 
 	if (state->level == (has_passed ? HC_UP : HC_DOWN)) {
 		state->n_against = 0;
@@ -91,6 +90,13 @@ hc_state_share(const struct hc_state *state, const struct hc_rules *rules, uint6
 		return HC_SHARE_WHOLE;
 	return (uint32_t)(1 +
 			  (now_ns - begin_ns) * (HC_SHARE_WHOLE - 1) / rules->slow_start_ns);
+}
+
+void
+hc_state_settle(struct hc_state *state, const struct hc_rules *rules, uint64_t now_ns)
+{
+	if (hc_state_share(state, rules, now_ns) == HC_SHARE_WHOLE)
+		state->begin_ns = 0;
 }
 
 bool

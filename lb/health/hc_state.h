@@ -8,7 +8,8 @@
  *
  * Results count consecutively: `rise` that pass bring one up that was down, `fall` that fail
  * bring one down that was up, and one of the other kind begins the count anew. Of a backend
- * that nothing is known of, the first result decides.
+ * that nothing is known of, the first result decides; only one
+ * that is used meanwhile has to fail as often as one that was up.
  *
  * Time is passed in: nanoseconds of a clock that does not go back, 0 never.
  *
@@ -69,6 +70,9 @@ enum hc_use hc_state_use(const struct hc_state *state, const struct hc_rules *ru
 /** Its share now: 1..HC_SHARE_WHOLE, one more at a time. */
 uint32_t hc_state_share(const struct hc_state *state, const struct hc_rules *rules,
 	uint64_t now_ns);
+
+/** Where its share is whole, it stays so, whatever the rules are later. */
+void hc_state_settle(struct hc_state *state, const struct hc_rules *rules, uint64_t now_ns);
 
 /** Whether use or share change by themselves, as time goes by. */
 bool hc_state_is_moving(const struct hc_state *state, const struct hc_rules *rules,

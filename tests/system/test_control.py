@@ -38,7 +38,7 @@ DONE, FAILED, BAD_USAGE = 0, 1, 2
 REFUSED, INVALID_PARAMS, UNKNOWN_METHOD = 1, -32602, -32601
 
 VIP, VIP6, CLIENT, CLIENT6 = "198.51.100.10", "2001:db8:51::10", "203.0.113.7", "2001:db8:113::7"
-COLUMNS = 8  # of `backend list`
+COLUMNS = 11  # of `backend list`
 
 
 def backends(n, service="web"):
@@ -273,6 +273,7 @@ class Edits(ControlCase):
             "table": {"algorithm": "ring", "size": 512}, "affinity": "source-ip",
             "forward": "vxlan", "tunnel_port": 4790, "vni": 77, "carry": ["ipip", "gre"],
             "echo": "reply", "fragment": "inner", "mss_clamp": None, "quic": [],
+            "health": None, "slow_start": None, "min_healthy": 1, "when_all_down": "keep",
             "announced": None, "not_announced": None, "packets": 0, "bytes": 0, "flows": 0, "backends": []})
         self.ctl("service", "add", "plain", "--address", VIP6, "--protocol", "udp", "--port",
                  "53")

@@ -354,7 +354,7 @@ class Values(MetricsCase):
                                             for i, name in enumerate(odd)]))
         metrics = self.scrape()
         for name in ("backend_packets_total", "backend_bytes_total", "backend_flows_total",
-                     "backend_slots", "backend_weight"):
+                     "backend_slots", "backend_weight", "backend_up"):
             self.assertEqual(metrics.labels(name),
                              [{"service": 's"\\', "backend": name} for name in odd])
         self.assertEqual([one["backend"] for one in metrics.labels("backend_info")], odd)
@@ -364,7 +364,7 @@ class Values(MetricsCase):
         self.assertEqual(self.scrape().empty,
                          {f"shunt_backend_{name}" for name in
                           ("packets_total", "bytes_total", "flows_total", "slots", "weight",
-                           "info")})
+                           "info", "up")})
 
     def test_workers_that_are_busy_and_idle(self):
         for device, is_busy in (("net_null0", True), ("net_null0,no-rx=1", False)):

@@ -487,8 +487,9 @@ static const struct {
 		BYTES("services:\n"
 		      "- web\n"),
 		"f:2:3: expected a mapping with the keys name, address, protocol, port, table, "
-		"affinity, forward, tunnel_port, vni, carry, echo, fragment, mss_clamp, quic "
-		"and backends, found the value 'web'\n"},
+		"affinity, forward, tunnel_port, vni, carry, echo, fragment, mss_clamp, quic, "
+		"health, slow_start, min_healthy, when_all_down and backends, found the value "
+		"'web'\n"},
 	{"services that are a mapping", BYTES("services: {web: 1}\n"),
 		"f:1:11: services: expected a list, found a mapping\n"},
 	{"backends that are a word",

@@ -123,13 +123,18 @@ test_who_is_not_ready_is_told_why(void **state)
 	struct dp_backend_conf conf = {.has_next_hop = false};
 
 	(void)state;
-	assert_int_equal(ctl_ready_look(&service, &conf), CTL_READY_NO_BACKENDS);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY_NO_BACKENDS);
 	service.n_backends = 1;
-	assert_int_equal(ctl_ready_look(&service, &conf), CTL_READY_NONE_UP);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY_NONE_UP);
 	backend.state = CFG_UP;
-	assert_int_equal(ctl_ready_look(&service, &conf), CTL_READY_UNREACHED);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY_UNREACHED);
 	conf.has_next_hop = true;
-	assert_int_equal(ctl_ready_look(&service, &conf), CTL_READY);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY);
+	assert_int_equal(ctl_ready_look(&service, &conf, 1), CTL_READY_UNHEALTHY);
+	service.min_healthy = 1;
+	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY);
+	service.min_healthy = 2;
+	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY_UNHEALTHY);
 	for (int i = 0; i < CTL_N_READY; i++)
 		EXPECT((ctl_ready_words[i][0] == '\0') == (i == CTL_READY), "reason %d", i);
 }

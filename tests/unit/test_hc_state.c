@@ -20,17 +20,22 @@ static const struct {
 	const struct hc_rules *rules;
 	const char *results;
 	const char *levels;
+	bool is_trusted;
 } rows[] = {
-	{"of one nothing is known of the first result decides: it passes", &usual, "+", "U"},
-	{"it fails", &usual, "-", "D"},
-	{"three failures in a row bring it down", &usual, "+---", "UUUD"},
-	{"two do not", &usual, "+--+--+", "UUUUUUU"},
-	{"one that passes begins the count anew", &usual, "+--+---", "UUUUUUD"},
-	{"two that pass bring it up", &usual, "-++", "DDU"},
-	{"one failure begins that count anew", &usual, "-+-++", "DDDDU"},
-	{"it stays down", &usual, "-----", "DDDDD"},
-	{"failures that were before it came up do not count", &usual, "---++--", "DDDDUUU"},
-	{"1 and 1 follow each result", &quick, "+-+-+", "UDUDU"},
+	{"of one nothing is known of the first result decides: it passes", &usual, "+", "U",
+		false},
+	{"it fails", &usual, "-", "D", false},
+	{"three failures in a row bring it down", &usual, "+---", "UUUD", false},
+	{"two do not", &usual, "+--+--+", "UUUUUUU", false},
+	{"one that passes begins the count anew", &usual, "+--+---", "UUUUUUD", false},
+	{"two that pass bring it up", &usual, "-++", "DDU", false},
+	{"one failure begins that count anew", &usual, "-+-++", "DDDDU", false},
+	{"it stays down", &usual, "-----", "DDDDD", false},
+	{"failures that were before it came up do not count", &usual, "---++--", "DDDDUUU",
+		false},
+	{"1 and 1 follow each result", &quick, "+-+-+", "UDUDU", false},
+	{"one that is used has to fail three times", &usual, "---", "??D", true},
+	{"and to pass once", &usual, "--+--+", "??UUUU", true},
 };
 
 static void
@@ -42,7 +47,7 @@ test_results_count_in_a_row(void **state)
 	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
 		struct hc_state health;
 
-		hc_state_init(&health, true, NOW);
+		hc_state_init(&health, rows[i].is_trusted, NOW);
 		for (size_t k = 0; rows[i].results[k] != '\0'; k++) {
 			const enum hc_level before = health.level;
 			const bool has_changed = hc_state_take(&health, rows[i].rules,
@@ -139,6 +144,12 @@ test_a_share_grows_slowly(void **state)
 		last = share;
 	}
 	EXPECT(last == HC_SHARE_WHOLE, "it is whole in the end");
+	const struct hc_rules slower = {.rise = 1, .fall = 1, .slow_start_ns = 300 * S};
+
+	hc_state_settle(&health, &slow, NOW + 29 * S);
+	EXPECT(hc_state_share(&health, &slower, NOW + 30 * S) == 2, "by other rules");
+	hc_state_settle(&health, &slow, NOW + 30 * S);
+	EXPECT(hc_state_share(&health, &slower, NOW + 30 * S) == HC_SHARE_WHOLE, "it stays so");
 	EXPECT(hc_state_share(&health, &usual, NOW) == HC_SHARE_WHOLE, "no slow start now");
 
 	/* New, and not checked. */

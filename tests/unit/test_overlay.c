@@ -110,12 +110,72 @@ test_tables_equal_the_definition(void **state)
 	}
 }
 
+/* As the overlay's header has it: the slots that a share has are those below it in this. */
+static uint32_t
+rank(uint32_t slot)
+{
+	return (uint32_t)(lb_hrw_mix(UINT64_MAX, lb_hrw_key(slot)) >> 60);
+}
+
+static void
+test_shares_are_of_ones_own_slots(void **state)
+{
+	enum { N_SLOTS = 4099, N = 5 };
+	uint16_t configured[N_SLOTS];
+	uint16_t slots[N_SLOTS];
+	uint16_t last[N_SLOTS];
+	uint8_t shares[N] = {16, 16, 0, 16, 16};
+	uint64_t seed = 47;
+
+	(void)state;
+	for (uint32_t s = 0; s < N_SLOTS; s++)
+		configured[s] = (uint16_t)xrand_below(&seed, N);
+	for (uint8_t share = 0; share <= LB_OVERLAY_WHOLE; share++) {
+		uint32_t n_has = 0;
+
+		shares[2] = share;
+		EXPECT(lb_overlay_fill_shares(configured, N_SLOTS, shares, slots) == 0, "fill");
+		for (uint32_t s = 0; s < N_SLOTS; s++) {
+			const bool is_own = configured[s] == 2;
+
+			n_has += slots[s] == 2;
+			EXPECT(is_own || slots[s] == configured[s], "another's slot moved");
+			EXPECT(!is_own || rank(s) >= share || slots[s] == 2,
+				"share %u: slot %u is its own", share, s);
+			/* From the others it takes what is its own, and gives nothing back. */
+			EXPECT(share == 0 || slots[s] == last[s] || slots[s] == 2,
+				"share %u: slot %u goes to %u", share, s, slots[s]);
+		}
+		EXPECT(share > 0 || n_has == 0, "without a share it has slots");
+		memcpy(last, slots, sizeof(last));
+	}
+	EXPECT(memcmp(slots, configured, sizeof(slots)) == 0, "whole, it is the table");
+}
+
+static void
+test_shares_without_a_slot_are_whole(void **state)
+{
+	/* Two slots, neither of which a sixteenth has. */
+	const uint16_t configured[2] = {0, 1};
+	uint8_t shares[2] = {1, 0};
+	uint16_t slots[2];
+
+	(void)state;
+	EXPECT(rank(0) >= 1 && rank(1) >= 1, "%u %u", rank(0), rank(1));
+	EXPECT(lb_overlay_fill_shares(configured, 2, shares, slots) == 0, "one is left");
+	EXPECT(slots[0] == 0 && slots[1] == 0, "it has all");
+	shares[0] = 0;
+	EXPECT(lb_overlay_fill_shares(configured, 2, shares, slots) == -ENOENT, "nobody");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_tables),
 		cmocka_unit_test(test_tables_equal_the_definition),
+		cmocka_unit_test(test_shares_are_of_ones_own_slots),
+		cmocka_unit_test(test_shares_without_a_slot_are_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
