@@ -3,8 +3,8 @@
 """What `meson install` puts where, and that it works there.
 
 It is installed once, under a root folder (DESTDIR) of the test's own. BUILD names the build,
-PREFIX and SYSCONFDIR its folders, HAS_DECAP is 1 where shunt-decap is built, and VERSION is
-what programs say; meson sets them.
+PREFIX and SYSCONFDIR its folders, HAS_DECAP is 1 where shunt-decap is built, MAN_PAGES has the
+man pages that are, and VERSION is what programs say; meson sets them.
 """
 
 import os
@@ -21,6 +21,7 @@ BUILD = pathlib.Path(os.environ.get("BUILD", ""))
 PREFIX = os.environ.get("PREFIX", "")
 SYSCONFDIR = os.environ.get("SYSCONFDIR", "")
 HAS_DECAP = os.environ.get("HAS_DECAP") == "1"
+MAN_PAGES = os.environ.get("MAN_PAGES", "").split()
 VERSION = os.environ.get("VERSION", "")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Of one program, also under sanitizers on a busy machine.
@@ -35,6 +36,7 @@ UNIT = "lib/systemd/system/shuntd.service"
 COMPLETION = "share/bash-completion/completions/shuntctl"
 OTHERS = [UNIT, COMPLETION, DOC + "LICENSE", DOC + "README.md", DOC + "config/README.md",
           DOC + "tools/README.md"] + ([DOC + "tools/decap/README.md"] if HAS_DECAP else [])
+OTHERS += [f"share/man/man{page[-1]}/{page}" for page in MAN_PAGES]
 
 
 def run(*command, **more):
