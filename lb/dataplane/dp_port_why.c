@@ -94,8 +94,8 @@ dp_port_find_cure(int error)
 {
 	/* Drivers do not always say that it was this. */
 	if (error == -EPERM || error == -EACCES || geteuid() != 0)
-		return "it takes root, or CAP_NET_ADMIN and CAP_NET_RAW, and for XDP CAP_BPF "
-		       "and CAP_IPC_LOCK";
+		return "it takes root, or CAP_NET_ADMIN and CAP_NET_RAW, and for XDP "
+		       "CAP_SYS_ADMIN and CAP_IPC_LOCK";
 	if (error == -ENOMEM)
 		return "fewer dataplane.workers need less memory, or give more by --eal '-m "
 		       "MIB'";

@@ -35,7 +35,7 @@ DOC = "share/doc/shunt/"
 UNIT = "lib/systemd/system/shuntd.service"
 COMPLETION = "share/bash-completion/completions/shuntctl"
 OTHERS = [UNIT, COMPLETION, DOC + "LICENSE", DOC + "README.md", DOC + "config/README.md",
-          DOC + "tools/README.md"] + ([DOC + "tools/decap/README.md"] if HAS_DECAP else [])
+          DOC + "tools/README.md", DOC + "tools/guide/README.md"] + ([DOC + "tools/decap/README.md"] if HAS_DECAP else [])
 OTHERS += [f"share/man/man{page[-1]}/{page}" for page in MAN_PAGES]
 
 

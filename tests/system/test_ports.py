@@ -600,7 +600,7 @@ START_ROWS = [
     ("a packet socket without a privilege", [A], {}, None, as_nobody(),
      "it takes root, or CAP_NET_RAW and CAP_NET_ADMIN"),
     ("an XDP socket without a privilege", [{**A, "device": "net_af_xdp,iface=a0"}], {}, None,
-     as_nobody(), "it takes root, or CAP_NET_ADMIN and CAP_NET_RAW, and for XDP CAP_BPF"),
+     as_nobody(), "it takes root, or CAP_NET_ADMIN and CAP_NET_RAW, and for XDP CAP_SYS_ADMIN"),
     ("a twin without a privilege", [NULL], {"kernel": "tap"}, None, as_nobody(),
      "this process may not: it takes root, or CAP_NET_ADMIN and access to /dev/net/tun"),
 ]
