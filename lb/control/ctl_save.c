@@ -59,9 +59,10 @@ dress(int fd, const char *path)
 
 	if (stat(path, &old) != 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (fchown(fd, old.st_uid, old.st_gid) != 0 && errno != EPERM)
+	/* The mode first: of a file given away it takes CAP_FOWNER, which may not be there. */
+	if (fchmod(fd, old.st_mode & 07777) != 0)
 		return -errno;
-	return fchmod(fd, old.st_mode & 07777) != 0 ? -errno : 0;
+	return fchown(fd, old.st_uid, old.st_gid) != 0 && errno != EPERM ? -errno : 0;
 }
 
 /* Takes fd. */

@@ -26,6 +26,7 @@ SHUNTCTL = os.environ.get("SHUNTCTL", "")
 TIMEOUT_S = 60
 DONE, FAILED = 0, 1
 N_BACKENDS = 200
+NOBODY = 65534
 N_KILLS = 5
 
 
@@ -157,6 +158,19 @@ class Refusals(SaveCase):
         self.check_refusal("Permission denied")
         self.place.chmod(0o755)
         self.ctl("config", "save")
+        self.assertEqual(self.config.read_text(encoding="utf-8"), self.ctl("config", "show"))
+
+    def test_a_file_of_another_user_stays_his(self):
+        """Also without the capability to change what is another's, as under the unit."""
+        self.write()
+        self.start("setpriv", "--bounding-set", "-fowner")
+        for mode in (0o640, 0o604):
+            os.chown(self.config, NOBODY, NOBODY)
+            self.config.chmod(mode)
+            self.ctl("backend", "drain", "web/web-1", "--save")
+            info = self.config.stat()
+            self.assertEqual((info.st_uid, info.st_gid, info.st_mode & 0o7777),
+                             (NOBODY, NOBODY, mode))
         self.assertEqual(self.config.read_text(encoding="utf-8"), self.ctl("config", "show"))
 
     def test_a_folder_that_another_saves_into(self):
