@@ -213,14 +213,14 @@ find_table_pos(const struct cfg_service *service)
 	return service->table_size_pos.line != 0 ? service->table_size_pos : service->pos;
 }
 
-/* As lb_ring_points() counts. A backend that drains or is down may come up, so it counts. */
+/* A backend that drains or is down may come up, so it counts. */
 static uint64_t
 count_points(const struct cfg_service *service)
 {
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < service->n_backends; i++)
-		total += (LB_RING_POINTS_PER_100 * service->backends[i].weight + 50) / 100;
+		total += cfg_check_points(service->backends[i].weight);
 	return total;
 }
 
@@ -395,43 +395,6 @@ cfg_check_backend(const struct cfg_model *model, const struct cfg_service *servi
 	return errors->n_errors == n_before;
 }
 
-static void
-warn_of_shares(const struct cfg_service *service, struct cfg_errors *errors)
-{
-	const struct cfg_backend *first = NULL;
-	uint64_t total = 0;
-	size_t n_small = 0;
-
-	for (size_t i = 0; i < service->n_backends; i++) {
-		if (service->backends[i].bad != 0)
-			return;
-		total += service->backends[i].weight;
-	}
-	if (service->n_backends > 0 && total == 0) {
-		cfg_warning(errors, service->pos,
-			"all backends have weight 0, so the service has none to send to; "
-			"give one a weight from 1 to %u",
-			LB_WEIGHT_MAX);
-		return;
-	}
-	for (size_t i = 0; i < service->n_backends; i++) {
-		const struct cfg_backend *backend = &service->backends[i];
-
-		if (backend->weight == 0 ||
-			(uint64_t)backend->weight * service->n_slots >= total)
-			continue;
-		if (n_small++ == 0)
-			first = backend;
-	}
-	if (first == NULL)
-		return;
-	cfg_warning(errors, first->pos,
-		"the weight %" PRIu32 " of %" PRIu64 " is a share of less than one of %" PRIu32
-		" slots (%zu such %s); expected a larger table or weight",
-		first->weight, total, service->n_slots, n_small,
-		n_small == 1 ? "backend" : "backends");
-}
-
 /** Where a zone is missing, copies may be put in one zone that belong apart. */
 static void
 warn_of_zones(const struct cfg_service *service, struct cfg_errors *errors)
@@ -468,7 +431,7 @@ check_service(const struct cfg_service *service, const bool can[2], struct cfg_e
 	cfg_check_health(service, errors);
 	warn_of_zones(service, errors);
 	if ((service->bad & CFG_BAD_TABLE) == 0 && service->n_backends <= service->n_slots)
-		warn_of_shares(service, errors);
+		cfg_check_shares(service, errors);
 }
 
 bool

@@ -17,8 +17,8 @@
  * port can send from or of an address that is the balancer's own, server ids that QUIC
  * configurations do not fit.
  *
- * @return whether nothing is wrong. Warnings (all weights 0, a share under one slot, a
- *         tunnel that leads back) do not count.
+ * @return whether nothing is wrong. Warnings (all weights 0, a share of so few slots
+ *         that there may be none, a tunnel that leads back) do not count.
  */
 bool cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors);
 

@@ -26,6 +26,15 @@ void cfg_check_quic(const struct cfg_service *service, struct cfg_errors *errors
 /** What is between a service's `health`, its port and its backends. */
 void cfg_check_health(const struct cfg_service *service, struct cfg_errors *errors);
 
+/**
+ * Warnings of weights that a table cannot keep: all 0, a share of so few slots that there may
+ * be none, points of a ring that are too few to be in proportion.
+ */
+void cfg_check_shares(const struct cfg_service *service, struct cfg_errors *errors);
+
+/** Points on a ring, as lb_ring_points() counts them; none of the weight 0. */
+uint32_t cfg_check_points(uint32_t weight);
+
 /** The server ids of one backend that is to come to a service. */
 void cfg_check_quic_backend(const struct cfg_service *service,
 	const struct cfg_backend *backend, struct cfg_errors *errors);

@@ -41,8 +41,18 @@
  *     slots of a backend <= (1 + e / 1000) * share + 2,
  *
  * and with a slack of 0, share - 1 < slots of a backend < share + 1. There is no bound from
- * below with another slack: in tests with the default, sets of 1000 backends at M = 65537 leave
- * nobody below 0.6 of its share. A backend whose share is below 1 may have no slot.
+ * below with another slack. With the default, of 3000 sets of 1000 equal backends at M = 65537
+ * the least had 0.595 of its share of 65.5.
+ *
+ * A backend of the share s that is one of the lightest, and kept by no capacity of the others,
+ * asks for its slot number k when about e^(-k / s) of all are free. So it has none with a
+ * probability of about
+ *
+ *     product over k = 1, 2, ... of (1 - e^(-k / s)) = sqrt(2 * pi * s) * e^(-s * pi^2 / 6)
+ *
+ * and, by its phase, up to s times that. Measured, with weights of 1 to 100: one in 2 at a
+ * share of 1.3, in 21 at 3.2, in 400 at 5.2, in 20000 at 8.2, none of 90000 at 10. The less
+ * weights differ the rarer it is: with equal ones, one in 130 at 1.4, in 50000 at 4.1.
  *
  * A function of its arguments alone, in integers; any thread.
  */

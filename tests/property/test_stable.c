@@ -225,6 +225,42 @@ test_light_ones_get_their_share_of_the_rest(void **state)
 	}
 }
 
+static void
+test_a_share_of_few_slots_has_none_as_often_as_is_said(void **state)
+{
+	/* 500 of weight 1 beside some of weight 100; see lb_stable.h for the probability. */
+	enum { N_LIGHT = 500, N_MAX = 1000, N_SLOTS = 65537, N_SETS = 20 };
+	static const uint32_t n_heavy[] = {500, 200, 120, 60};
+	static struct lb_stable_backend backends[N_MAX];
+	static uint32_t counts[N_MAX];
+	uint64_t seed = 65;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		const uint32_t n = N_LIGHT + n_heavy[i];
+		const double share = (double)N_SLOTS / (N_LIGHT + 100 * n_heavy[i]);
+		const double least = sqrt(2 * 3.14159 * share) * exp(-1.64493 * share);
+		uint32_t n_none = 0;
+
+		for (int set = 0; set < N_SETS; set++) {
+			make_backends(backends, n, N_SLOTS, 1, &seed);
+			for (uint32_t b = N_LIGHT; b < n; b++)
+				backends[b].weight = 100;
+			count_slots(backends, n, N_SLOTS, LB_STABLE_SLACK_DEFAULT, counts);
+			for (uint32_t b = 0; b < n; b++) {
+				n_none += counts[b] == 0;
+				EXPECT(b < N_LIGHT || counts[b] > 0, "a heavy one has none");
+			}
+		}
+		print_message("a share of %.1f slots: %u of %d have none\n", share, n_none,
+			N_LIGHT * N_SETS);
+		EXPECT(n_none >= floor(0.8 * least * N_LIGHT * N_SETS),
+			"a share of %.1f: %u have none, fewer than said", share, n_none);
+		EXPECT(n_none <= 1.2 * share * least * N_LIGHT * N_SETS,
+			"a share of %.1f: %u have none, more than said", share, n_none);
+	}
+}
+
 /** Mean share, in percent, of slots that move between two others when one of n leaves. */
 static double
 needless_pct(uint32_t n, uint32_t n_slots, int n_sets, uint64_t *seed)
@@ -292,6 +328,7 @@ main(void)
 		cmocka_unit_test(test_shares_are_within_their_bounds),
 		cmocka_unit_test(test_nobody_of_a_thousand_starves),
 		cmocka_unit_test(test_light_ones_get_their_share_of_the_rest),
+		cmocka_unit_test(test_a_share_of_few_slots_has_none_as_often_as_is_said),
 		cmocka_unit_test(test_few_other_slots_move),
 	};
 

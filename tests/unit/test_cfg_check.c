@@ -27,8 +27,53 @@ static const struct {
 		HEAD "  table: {size: 7}\n  backends:\n"
 		     "  - {name: a, address: 10.0.0.1, weight: 60}\n"
 		     "  - {name: b, address: 10.0.0.2, weight: 9}\n",
-		"f:9:5: warning: the weight 9 of 69 is a share of less than one of 7 slots (1 "
-		"such backend); expected a larger table or weight\n"},
+		"f:9:5: warning: the weight 9 of 69 is a share of 0.9 of 7 slots (1 such "
+		"backend), and it has one nonetheless, which is more than its share; expected "
+		"size: 11, or a larger weight\n"},
+	{"a share of less than ten slots of stable",
+		HEAD "  table: {algorithm: stable}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 65528}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 9}\n"
+		     "  - {name: c, address: 10.0.0.3, weight: 3}\n",
+		"f:9:5: warning: the weight 9 of 65540 is a share of 8.9 of 65537 slots (2 "
+		"such backends), and stable may leave one of less than 10 without any; "
+		"expected size: 218479, or a larger weight, or algorithm: maglev\n"},
+	{"a share of ten slots of stable",
+		HEAD "  table: {algorithm: stable}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 65527}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 10}\n",
+		""},
+	{"stable without overload misses by less than one slot",
+		HEAD "  table: {algorithm: stable, overload: 0%, size: 7}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 60}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 10}\n",
+		""},
+	{"a share under one slot of stable without overload",
+		HEAD "  table: {algorithm: stable, overload: 0%, size: 7}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 60}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 9}\n",
+		"f:9:5: warning: the weight 9 of 69 is a share of 0.9 of 7 slots (1 such "
+		"backend), and it may have none; expected size: 11, or a larger weight\n"},
+	{"a ring's points that are whole",
+		HEAD "  table: {algorithm: ring}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 100}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 2}\n"
+		     "  - {name: c, address: 10.0.0.3, weight: 1}\n",
+		"f:10:5: warning: the weight 1 of 103 is 2 of 165 points on the ring, as they "
+		"are whole, and so more than a tenth off its share (1 such backend); expected "
+		"larger weights in the same proportions; multiples of 5 are exact\n"},
+	{"a ring's points in proportion",
+		HEAD "  table: {algorithm: ring}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 500}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 10}\n"
+		     "  - {name: c, address: 10.0.0.3, weight: 5}\n",
+		""},
+	{"a ring's points of weight 1 alone",
+		HEAD "  table: {algorithm: ring}\n  backends:\n"
+		     "  - {name: a, address: 10.0.0.1, weight: 1}\n"
+		     "  - {name: b, address: 10.0.0.2, weight: 1}\n"
+		     "  - {name: c, address: 10.0.0.3, weight: 0}\n",
+		""},
 	{"zones that are missing among others",
 		HEAD "  backends:\n"
 		     "  - {name: a, address: 10.0.0.1, zone: r1}\n"
@@ -47,8 +92,9 @@ static const struct {
 		     "  - {name: a, address: 10.0.0.1, weight: 65535}\n"
 		     "  - {name: b, address: 10.0.0.2, weight: 1}\n"
 		     "  - {name: c, address: 10.0.0.3, weight: 65535}\n",
-		"f:8:5: warning: the weight 1 of 131071 is a share of less than one of 65537 "
-		"slots (1 such backend); expected a larger table or weight\n"},
+		"f:8:5: warning: the weight 1 of 131071 is a share of 0.5 of 65537 slots (1 "
+		"such backend), and it has one nonetheless, which is more than its share; "
+		"expected size: 131071, or a larger weight\n"},
 	{"a share of just one slot",
 		HEAD "  table: {size: 7}\n  backends:\n"
 		     "  - {name: a, address: 10.0.0.1, weight: 60}\n"
@@ -385,15 +431,16 @@ test_tables_that_cannot_be_built_are_refused(void **state)
 		const char *last;
 		const char *messages;
 	} rows[] = {
-		{"a ring of as many points as there may be", "{algorithm: ring}", 160, 65535,
-			"weight: 160", ""},
-		{"a ring of two more", "{algorithm: ring}", 160, 65535, "weight: 161",
-			"f:2:3: the weights of all backends make 16777218 points on the ring, "
+		{"a ring of as many points as there may be", "{algorithm: ring, size: 655373}",
+			160, 65535, "weight: 160", ""},
+		{"a ring of two more", "{algorithm: ring, size: 655373}", 160, 65535,
+			"weight: 161",
+			"f:6:34: the weights of all backends make 16777218 points on the ring, "
 			"and there may be 16777216; expected weights in the same proportions, "
 			"at most 1/2 of these\n"},
-		{"a backend that is down may come up", "{algorithm: ring}", 160, 65535,
-			"weight: 161, state: down",
-			"f:2:3: the weights of all backends make 16777218 points on the ring, "
+		{"a backend that is down may come up", "{algorithm: ring, size: 655373}", 160,
+			65535, "weight: 161, state: down",
+			"f:6:34: the weights of all backends make 16777218 points on the ring, "
 			"and there may be 16777216; expected weights in the same proportions, "
 			"at most 1/2 of these\n"},
 		{"a weight of 0 has no points", "{algorithm: ring}", 160, 65535, "weight: 0",
