@@ -111,6 +111,8 @@ ctl_hops_set(struct ctl_hops *hops, const struct lb_addr addrs[], size_t n)
 		return -ENOMEM;
 	}
 	/* From here on nothing fails. */
+	memcpy(next.kept, hops->kept, sizeof(next.kept));
+	next.n_kept = hops->n_kept;
 	for (size_t i = 0; i < n; i++) {
 		next.dsts[i].addr = addrs[i];
 		next.dsts[i].is_dirty = true;
@@ -236,37 +238,112 @@ is_same_hop(const struct ctl_hop *a, const struct ctl_hop *b)
 	       a->is_gateway == b->is_gateway && memcmp(&a->mac, &b->mac, sizeof(a->mac)) == 0;
 }
 
+static struct ctl_kept *
+find_kept(struct ctl_hops *hops, int if_index)
+{
+	for (size_t i = 0; i < hops->n_kept; i++)
+		if (hops->kept[i].if_index == if_index)
+			return &hops->kept[i];
+	return NULL;
+}
+
+void
+ctl_hops_keep(struct ctl_hops *hops, int if_index)
+{
+	struct ctl_kept *kept = find_kept(hops, if_index);
+
+	if (kept == NULL)
+		kept = &hops->kept[hops->n_kept++];
+	*kept = (struct ctl_kept){.if_index = if_index};
+}
+
+void
+ctl_hops_settle(struct ctl_hops *hops, int if_index, uint64_t now_ms)
+{
+	struct ctl_kept *kept = find_kept(hops, if_index);
+
+	if (kept == NULL || kept->is_up)
+		return;
+	kept->is_up = true;
+	kept->until_ms = now_ms + CTL_HOPS_SETTLE_MS;
+}
+
+static void
+forget_settled(struct ctl_hops *hops, uint64_t now_ms)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < hops->n_kept; i++)
+		if (!hops->kept[i].is_up || now_ms < hops->kept[i].until_ms)
+			hops->kept[n++] = hops->kept[i];
+	hops->n_kept = n;
+}
+
+/* What is known of the way to dst, where it has a route. */
+static struct ctl_hop
+known_hop(const struct ctl_hops *hops, const struct ctl_dst *dst)
+{
+	const struct ctl_neigh *neigh = &hops->neighs[dst->neigh_index];
+	struct ctl_hop hop = {.if_index = dst->next.if_index,
+		.is_gateway = !lb_addr_equal(&dst->next.addr, &dst->addr),
+		.is_resolved = neigh->state.has_mac && (neigh->state.nud & usable_states) != 0};
+
+	if (hop.is_resolved)
+		hop.mac = neigh->state.mac;
+	return hop;
+}
+
+/* Whether the hop that is shown stays, in place of what is known. */
+static bool
+is_to_stay(struct ctl_hops *hops, const struct ctl_dst *dst, const struct ctl_hop *known)
+{
+	const struct ctl_kept *kept;
+
+	if (!dst->has_hop || !dst->hop.is_resolved || is_same_hop(&dst->hop, known))
+		return false;
+	kept = find_kept(hops, dst->hop.if_index);
+	if (kept == NULL)
+		return false;
+	return !kept->is_up || !known->is_resolved || known->if_index != kept->if_index;
+}
+
 /* @return whether anything is other than it was shown. */
 static bool
-show_hop(const struct ctl_hops *hops, struct ctl_dst *dst)
+show_hop(struct ctl_hops *hops, struct ctl_dst *dst)
 {
 	const bool had_hop = dst->has_hop;
 	const struct ctl_hop before = dst->hop;
+	const struct ctl_hop known =
+		dst->has_route ? known_hop(hops, dst) : (struct ctl_hop){0};
 
+	dst->is_kept = is_to_stay(hops, dst, &known);
+	if (dst->is_kept)
+		return false;
 	dst->has_hop = dst->has_route;
-	dst->hop = (struct ctl_hop){0};
-	if (dst->has_route) {
-		const struct ctl_neigh *neigh = &hops->neighs[dst->neigh_index];
-
-		dst->hop.if_index = dst->next.if_index;
-		dst->hop.is_gateway = !lb_addr_equal(&dst->next.addr, &dst->addr);
-		dst->hop.is_resolved =
-			neigh->state.has_mac && (neigh->state.nud & usable_states) != 0;
-		if (dst->hop.is_resolved)
-			dst->hop.mac = neigh->state.mac;
-	}
+	dst->hop = known;
 	return had_hop != dst->has_hop || !is_same_hop(&before, &dst->hop);
 }
 
 bool
-ctl_hops_show(struct ctl_hops *hops)
+ctl_hops_show(struct ctl_hops *hops, uint64_t now_ms)
 {
 	bool is_changed = false;
 
+	forget_settled(hops, now_ms);
 	for (size_t i = 0; i < hops->n_dsts; i++)
 		if (show_hop(hops, &hops->dsts[i]))
 			is_changed = true;
 	return is_changed;
+}
+
+size_t
+ctl_hops_count_kept(const struct ctl_hops *hops, int if_index)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < hops->n_dsts; i++)
+		n += hops->dsts[i].is_kept && hops->dsts[i].hop.if_index == if_index;
+	return n;
 }
 
 bool

@@ -14,10 +14,14 @@
 #include <stdint.h>
 
 #include "ctl_netlink.h"
+#include "lb_limits.h"
 
 /** First and longest wait between two questions to a neighbour that does not answer. */
 #define CTL_HOPS_WAIT_MS     1000u
 #define CTL_HOPS_WAIT_MAX_MS 16000u
+
+/** So long after an interface has come up again, hops that were kept wait for the kernel's. */
+#define CTL_HOPS_SETTLE_MS 10000u
 
 /** Whom a packet is handed to: one neighbour of ours. */
 struct ctl_place {
@@ -50,6 +54,14 @@ struct ctl_dst {
 	/* What ctl_hops_find() shows. */
 	bool has_hop;
 	struct ctl_hop hop;
+	bool is_kept; /**< and not what is known */
+};
+
+/** An interface that leads there still, whatever the kernel says of it. */
+struct ctl_kept {
+	int if_index;
+	bool is_up;        /**< again: the kernel has its hops anew, soon */
+	uint64_t until_ms; /**< where is_up */
 };
 
 /** All zero is an empty one. Members are read by others, and written through pointers to items.
@@ -60,6 +72,8 @@ struct ctl_hops {
 	struct ctl_neigh *neighs; /**< in order; room for n_dsts */
 	size_t n_neighs;
 	struct ctl_neigh *spare_neighs; /**< as much room, for the next set */
+	struct ctl_kept kept[LB_PORTS_MAX];
+	size_t n_kept;
 };
 
 /**
@@ -103,8 +117,27 @@ void ctl_neigh_note_asked(struct ctl_neigh *neigh, uint64_t now_ms);
 /** The kernel has said what it is; NULL: that it knows nothing of it. */
 void ctl_neigh_take(struct ctl_neigh *neigh, const struct ctl_neigh_state *state);
 
+/**
+ * An interface is down, or gone for good, and the kernel has taken its routes and neighbours
+ * with it; packets still leave where it led. From the next ctl_hops_show() on the hops through
+ * it that are resolved stay as they are shown, whatever is known, until it is up again.
+ *
+ * @param if_index  Of LB_PORTS_MAX different ones at most.
+ */
+void ctl_hops_keep(struct ctl_hops *hops, int if_index);
+
+/**
+ * It is up again. Each hop that was kept makes way for what is known as soon as that is
+ * resolved through the same interface, and after CTL_HOPS_SETTLE_MS in any case. Without effect
+ * on one that was not kept.
+ */
+void ctl_hops_settle(struct ctl_hops *hops, int if_index, uint64_t now_ms);
+
 /** Show what is known now. @return whether any hop is other than it was shown. */
-bool ctl_hops_show(struct ctl_hops *hops);
+bool ctl_hops_show(struct ctl_hops *hops, uint64_t now_ms);
+
+/** How many destinations are shown with a hop that is kept, and is not what is known. */
+size_t ctl_hops_count_kept(const struct ctl_hops *hops, int if_index);
 
 /** The hop of a destination as it is shown, as ctl_netlink_find() has it. */
 bool ctl_hops_find(const struct ctl_hops *hops, const struct lb_addr *dst, struct ctl_hop *out);

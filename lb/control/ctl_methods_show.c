@@ -64,6 +64,8 @@ make_port(const struct ctl_daemon *daemon, const struct cfg_port *port, size_t p
 		info.kernel_if != NULL ? json_string(info.kernel_if) : json_null());
 	failed |= add(object, CTL_KEY_LINK, make_link(&state, false));
 	failed |= add(object, CTL_KEY_KERNEL_LINK, make_link(&state, true));
+	failed |= add(object, CTL_KEY_KEPT_NEXT_HOPS,
+		json_integer((json_int_t)state.n_kept_hops));
 	failed |= add(object, CTL_KEY_SPEED_MBPS,
 		state.speed_mbps != 0 ? json_integer(state.speed_mbps) : json_null());
 	failed |= add(object, CTL_KEY_MAC, make_mac(&info.mac));

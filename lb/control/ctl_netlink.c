@@ -40,6 +40,7 @@ static const enum rtnetlink_groups groups[] = {RTNLGRP_LINK, RTNLGRP_NEIGH, RTNL
  */
 
 static void run_settle(void *context);
+static void run_events(void *context, uint32_t events);
 
 /* A pass is needed. Without memory for a timer the next tick begins it. */
 static void
@@ -181,7 +182,9 @@ finish_pass(struct ctl_netlink *netlink)
 
 	netlink->stage = STAGE_IDLE;
 	netlink->pass_ms = ctl_loop_now_ms() - netlink->pass_began_ms;
-	is_changed = ctl_hops_show(&netlink->hops);
+	/* A link that took the routes of this pass with it was told of before, and is kept. */
+	run_events(netlink, 0);
+	is_changed = ctl_hops_show(&netlink->hops, ctl_loop_now_ms());
 	if (netlink->needs_pass)
 		need_pass_soon(netlink);
 	if (is_changed)
@@ -576,4 +579,22 @@ ctl_netlink_find(const struct ctl_netlink *netlink, const struct lb_addr *dst,
 	struct ctl_hop *out)
 {
 	return ctl_hops_find(&netlink->hops, dst, out);
+}
+
+void
+ctl_netlink_keep(struct ctl_netlink *netlink, int if_index)
+{
+	ctl_hops_keep(&netlink->hops, if_index);
+}
+
+void
+ctl_netlink_settle(struct ctl_netlink *netlink, int if_index)
+{
+	ctl_hops_settle(&netlink->hops, if_index, ctl_loop_now_ms());
+}
+
+size_t
+ctl_netlink_count_kept(const struct ctl_netlink *netlink, int if_index)
+{
+	return ctl_hops_count_kept(&netlink->hops, if_index);
 }

@@ -46,7 +46,7 @@ struct ctl_link {
 
 /**
  * Some link may have changed, or NULL: any may have. It comes from the loop alone, and calls
- * nothing here but what reads and changes one link and its addresses.
+ * nothing here but what reads, changes or keeps one link and its addresses.
  */
 typedef void (*ctl_link_changed_fn)(void *context, const struct ctl_link *link);
 
@@ -75,6 +75,22 @@ int ctl_netlink_watch(struct ctl_netlink *netlink, const struct lb_addr dsts[],
  */
 bool ctl_netlink_find(const struct ctl_netlink *netlink, const struct lb_addr *dst,
 	struct ctl_hop *out);
+
+/**
+ * A link is down or gone that frames leave by all the same, so the hops through it that are
+ * resolved stay in force as they were at the last callback. Told from a link's callback, it is
+ * in time: before what the kernel took with the link has been seen. Of LB_PORTS_MAX links.
+ */
+void ctl_netlink_keep(struct ctl_netlink *netlink, int if_index);
+
+/**
+ * It is up again: what was kept makes way for the kernel's hops, each when it is resolved
+ * there, and after CTL_HOPS_SETTLE_MS in any case.
+ */
+void ctl_netlink_settle(struct ctl_netlink *netlink, int if_index);
+
+/** How many destinations have a hop that was kept, and that the kernel has not, or not yet. */
+size_t ctl_netlink_count_kept(const struct ctl_netlink *netlink, int if_index);
 
 /** Have each link's changes told from here on. */
 void ctl_netlink_watch_links(struct ctl_netlink *netlink, ctl_link_changed_fn fn,

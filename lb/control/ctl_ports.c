@@ -26,13 +26,17 @@ const char *const ctl_port_link_words[] = {
 static const char *
 words_of(const struct ctl_port_side *side, bool is_twin)
 {
-	if (side->link != CTL_PORT_GONE)
-		return side->link == CTL_PORT_UP ? "is up again" : "is down";
+	if (side->link == CTL_PORT_UP)
+		return "is up again";
+	if (side->link == CTL_PORT_DOWN)
+		return is_twin ? "is down; next hops through it stay those of before"
+			       : "is down";
 	if (is_twin)
 		return side->is_back
 			       ? "is gone, and another interface has its name; delete that one "
 				 "and restart shuntd"
-			       : "is gone; restart shuntd, which makes it anew";
+			       : "is gone; restart shuntd, which makes it anew; till then "
+				 "next hops through it stay those of before";
 	return side->is_back ? "is there again, but it is another one; restart shuntd to use it"
 			     : "is gone; when there is one again, restart shuntd";
 }
@@ -119,6 +123,16 @@ set_up_twin_again(const struct ctl_ports *ports, size_t port)
 		say_why_not_set_up(ports, port, ret);
 }
 
+/* What is for services goes by the port's device, with the twin or without it. */
+static void
+keep_hops(const struct ctl_ports *ports, const struct ctl_port_side *twin)
+{
+	if (twin->link == CTL_PORT_UP)
+		ctl_netlink_settle(ports->netlink, twin->if_index);
+	else
+		ctl_netlink_keep(ports->netlink, twin->if_index);
+}
+
 static void
 set_link(struct ctl_ports *ports, size_t port, struct ctl_port_side *side,
 	enum ctl_port_link link)
@@ -128,8 +142,10 @@ set_link(struct ctl_ports *ports, size_t port, struct ctl_port_side *side,
 	side->link = link;
 	tell_plane(ports, port);
 	say(ports, port, side);
-	if (side == &ports->ports[port].twin)
+	if (side == &ports->ports[port].twin) {
+		keep_hops(ports, side);
 		set_up_twin_again(ports, port);
+	}
 }
 
 static void
@@ -261,7 +277,8 @@ ctl_ports_read(const struct ctl_ports *ports, size_t port, struct ctl_port_state
 
 	*out = (struct ctl_port_state){.link = device->link,
 		.has_twin = twin->if_index != 0,
-		.twin = twin->link};
+		.twin = twin->link,
+		.n_kept_hops = ctl_netlink_count_kept(ports->netlink, twin->if_index)};
 	if (device->if_index == 0) {
 		struct dp_port_link link;
 

@@ -7,7 +7,8 @@
  * The links of the ports: the kernel's interface that a port's device is, and its twin. They
  * are followed; the data plane is told which are down, so that it counts what is lost there,
  * and the log which are gone. A twin has the port's MTU and addresses whenever it is up;
- * whether it is, is its administrator's to say once it was put up at the start.
+ * whether it is, is its administrator's to say once it was put up at the start. While it is
+ * not, the next hops through it are kept.
  *
  * Not thread-safe: the control thread's.
  */
@@ -49,6 +50,7 @@ struct ctl_port_state {
 	enum ctl_port_link link;
 	bool has_twin;
 	enum ctl_port_link twin; /**< where has_twin */
+	size_t n_kept_hops;      /**< destinations, as ctl_netlink_count_kept() has it */
 	uint32_t speed_mbps;     /**< 0: nobody knows */
 };
 

@@ -123,9 +123,10 @@
 #define CTL_KEY_TX_QUEUES        "tx_queues"
 #define CTL_KEY_LINK             "link"        /**< up, down or gone */
 #define CTL_KEY_KERNEL_LINK      "kernel_link" /**< of the twin; null: there is none */
-#define CTL_KEY_SPEED_MBPS       "speed_mbps"  /**< null: nobody knows */
-#define CTL_KEY_SPREAD_BY        "spread_by"   /**< over the workers: device or workers */
-#define CTL_KEY_MISSED           "missed"      /**< by the device; packets, by reason */
+#define CTL_KEY_KEPT_NEXT_HOPS   "kept_next_hops"
+#define CTL_KEY_SPEED_MBPS       "speed_mbps" /**< null: nobody knows */
+#define CTL_KEY_SPREAD_BY        "spread_by"  /**< over the workers: device or workers */
+#define CTL_KEY_MISSED           "missed"     /**< by the device; packets, by reason */
 #define CTL_KEY_MTU              "mtu"
 #define CTL_KEY_ANNOUNCE         "announce"      /**< null: off */
 #define CTL_KEY_ANNOUNCED        "announced"     /**< of status: how many; null: off */

@@ -28,7 +28,7 @@ from test_telemetry import Client
 
 NEAR, FAR = "198.51.100.1", "198.51.100.2"
 NOBODY = "198.51.100.9"  # no service
-OWN = "192.0.2.1"
+OWN, ROUTER = "192.0.2.1", "192.0.2.254"
 BACKEND = {NEAR: "192.0.2.2", FAR: "192.0.3.2"}
 PEER_MAC = {"a1": "02:00:00:00:0a:01", "b1": "02:00:00:00:0b:01"}
 N = 40
@@ -303,6 +303,57 @@ class Loss(PortCase):
                      "next_hop": PEER_MAC["b1"]}])
         self.assertEqual(self.port("b")["link"], "down")
         self.expect(FAR, port_down=N)
+        self.finish()
+
+    def forwards(self, to, n=20):
+        """Beside whatever ARP has to say at the time."""
+        before = self.counted()
+        self.send(to, n)
+        wait_until(lambda: self.counted()["forwarded"] >= before["forwarded"] + n,
+                   lambda: f"{to}: {before}: {self.counted()}\n{self.words()}")
+        self.assertEqual(self.counted()["no_next_hop"], before["no_next_hop"])
+
+    def wait_for_hops(self, unreached, kept):
+        def now():
+            return self.ask("status")["unreached"], self.port("a")["kept_next_hops"]
+
+        wait_until(lambda: now() == (unreached, kept), lambda: f"{now()}\n{self.words()}")
+
+    def test_next_hops_are_kept_while_a_twin_is_down_or_gone(self):
+        """One backend on the port's network and one by a router; that of far has no route."""
+        for address in (BACKEND[NEAR], ROUTER):
+            PAIR.ip("peer", "address", "add", f"{address}/24", "dev", "a1")
+        route = ("route", "add", "203.0.113.0/24", "via", ROUTER)
+        self.start([{"name": "a", "device": "net_af_xdp,iface=a0"}], kernel="tap",
+                   near={"backends": [{"name": "one", "address": BACKEND[NEAR]},
+                                      {"name": "two", "address": "203.0.113.9"}]})
+        self.wait_for_hops(unreached=2, kept=0)
+        PAIR.ip("balancer", *route)
+        self.wait_for_hops(unreached=1, kept=0)
+        self.forwards(NEAR)
+        PAIR.ip("balancer", "link", "set", "dev", "a", "down")
+        self.wait_for_hops(unreached=1, kept=2)
+        self.assertIn("port 'a': its twin a is down; next hops through it stay those of before",
+                      self.words())
+        self.forwards(NEAR)
+        # The kernel has that of one again, and the other is kept until there is a route.
+        PAIR.ip("balancer", "link", "set", "dev", "a", "up")
+        self.wait_for_hops(unreached=1, kept=1)
+        self.forwards(NEAR)
+        PAIR.ip("balancer", *route)
+        self.wait_for_hops(unreached=1, kept=0)
+        self.forwards(NEAR)
+        # Nobody brings it back: it is given up.
+        PAIR.ip("balancer", "link", "set", "dev", "a", "down")
+        self.wait_for_hops(unreached=1, kept=2)
+        PAIR.ip("balancer", "link", "set", "dev", "a", "up")
+        self.wait_for_hops(unreached=2, kept=0)
+        PAIR.ip("balancer", *route)
+        self.wait_for_hops(unreached=1, kept=0)
+        PAIR.ip("balancer", "link", "del", "dev", "a")
+        self.wait_for_hops(unreached=1, kept=2)
+        self.forwards(NEAR)
+        self.assertEqual(self.port("a")["kernel_link"], "gone")
         self.finish()
 
     def test_a_twin_that_is_gone_is_no_end(self):

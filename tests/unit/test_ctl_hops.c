@@ -105,7 +105,7 @@ test_each_destination_is_there_once_and_in_doubt(void **state)
 	expect_hop(&hops, "10.0.0.9", "none");
 	set(&hops, (const char *const[]){NULL});
 	assert_int_equal(hops.n_dsts, 0);
-	assert_false(ctl_hops_show(&hops));
+	assert_false(ctl_hops_show(&hops, 0));
 	ctl_hops_fini(&hops);
 }
 
@@ -122,27 +122,27 @@ test_hops_are_shown_when_they_are_told_to_be(void **state)
 	/* One neighbour for two destinations. */
 	assert_int_equal(hops.n_neighs, 2);
 	expect_hop(&hops, "10.0.0.1", "none");
-	assert_true(ctl_hops_show(&hops));
-	assert_false(ctl_hops_show(&hops));
+	assert_true(ctl_hops_show(&hops, 0));
+	assert_false(ctl_hops_show(&hops, 0));
 	expect_hop(&hops, "10.0.0.1", "3 router -1");
 	answer(&hops, ROUTER, 3, NUD_REACHABLE, 7);
 	expect_hop(&hops, "10.0.0.1", "3 router -1");
-	assert_true(ctl_hops_show(&hops));
+	assert_true(ctl_hops_show(&hops, 0));
 	expect_hop(&hops, "10.0.0.1", "3 router 7");
 	expect_hop(&hops, "10.0.0.2", "3 router 7");
 	expect_hop(&hops, "192.0.2.9", "3 direct -1");
 	answer(&hops, "192.0.2.9", 3, NUD_STALE, 9);
 	answer(&hops, ROUTER, 3, NUD_FAILED, 7);
-	assert_true(ctl_hops_show(&hops));
+	assert_true(ctl_hops_show(&hops, 0));
 	expect_hop(&hops, "10.0.0.2", "3 router -1");
 	expect_hop(&hops, "192.0.2.9", "3 direct 9");
 	/* The same address behind another interface is another neighbour. */
 	route(&hops, "192.0.2.9", "192.0.2.9", 4);
 	assert_null(neigh_of(&hops, "192.0.2.9", 3));
-	assert_true(ctl_hops_show(&hops));
+	assert_true(ctl_hops_show(&hops, 0));
 	expect_hop(&hops, "192.0.2.9", "4 direct -1");
 	dst_of(&hops, "10.0.0.1")->has_route = false;
-	assert_true(ctl_hops_show(&hops));
+	assert_true(ctl_hops_show(&hops, 0));
 	expect_hop(&hops, "10.0.0.1", "none");
 	ctl_hops_fini(&hops);
 }
@@ -156,13 +156,13 @@ test_what_stays_is_known_still(void **state)
 	set(&hops, (const char *const[]){"10.0.0.1", "10.0.0.2", NULL});
 	route(&hops, "10.0.0.1", ROUTER, 3);
 	answer(&hops, ROUTER, 3, NUD_PERMANENT, 7);
-	assert_true(ctl_hops_show(&hops));
+	assert_true(ctl_hops_show(&hops, 0));
 	set(&hops, (const char *const[]){"10.0.0.3", "10.0.0.1", NULL});
 	expect_hop(&hops, "10.0.0.1", "3 router 7");
 	assert_false(dst_of(&hops, "10.0.0.1")->is_dirty);
 	assert_true(dst_of(&hops, "10.0.0.3")->is_dirty);
 	assert_false(ctl_neigh_is_due(neigh_of(&hops, ROUTER, 3), UINT64_MAX));
-	assert_false(ctl_hops_show(&hops));
+	assert_false(ctl_hops_show(&hops, 0));
 	/* With the last destination behind it the neighbour is forgotten. */
 	set(&hops, (const char *const[]){"10.0.0.3", NULL});
 	assert_null(neigh_of(&hops, ROUTER, 3));
@@ -244,8 +244,123 @@ test_who_does_not_answer_is_asked_less_and_less(void **state)
 	assert_true(ctl_neigh_is_due(neigh, now_ms));
 	/* The kernel knows nothing of it. */
 	ctl_neigh_take(neigh, NULL);
-	assert_true(ctl_hops_show(&hops));
+	assert_true(ctl_hops_show(&hops, 0));
 	expect_hop(&hops, "10.0.0.1", "3 router -1");
+	ctl_hops_fini(&hops);
+}
+
+/* The kernel knows no route to it any more. */
+static void
+unroute(struct ctl_hops *hops, const char *dst)
+{
+	dst_of(hops, dst)->has_route = false;
+	ctl_hops_gather(hops);
+}
+
+/* Four: two by a router and one direct of interface 3, and one of 4; the last of 3 is unknown.
+ */
+static void
+begin_kept(struct ctl_hops *hops)
+{
+	set(hops, (const char *const[]){"10.0.0.1", "10.0.0.2", "192.0.2.8", "192.0.2.9",
+			  "203.0.113.1", NULL});
+	route(hops, "10.0.0.1", ROUTER, 3);
+	route(hops, "10.0.0.2", ROUTER, 3);
+	route(hops, "192.0.2.8", "192.0.2.8", 3);
+	route(hops, "192.0.2.9", "192.0.2.9", 3);
+	route(hops, "203.0.113.1", "198.51.100.1", 4);
+	answer(hops, ROUTER, 3, NUD_REACHABLE, 7);
+	answer(hops, "192.0.2.8", 3, NUD_STALE, 8);
+	answer(hops, "192.0.2.9", 3, NUD_FAILED, 0);
+	answer(hops, "198.51.100.1", 4, NUD_REACHABLE, 5);
+	assert_true(ctl_hops_show(hops, 0));
+	ctl_hops_keep(hops, 3);
+	unroute(hops, "10.0.0.1");
+	/* By another interface: the way out of a table that has lost the better route. */
+	route(hops, "10.0.0.2", "198.51.100.1", 4);
+	unroute(hops, "192.0.2.8");
+	unroute(hops, "192.0.2.9");
+	assert_true(ctl_hops_show(hops, 1));
+}
+
+static void
+test_hops_through_an_interface_that_is_down_are_kept(void **state)
+{
+	struct ctl_hops hops = {.dsts = NULL};
+
+	(void)state;
+	begin_kept(&hops);
+	expect_hop(&hops, "10.0.0.1", "3 router 7");
+	expect_hop(&hops, "10.0.0.2", "3 router 7");
+	expect_hop(&hops, "192.0.2.8", "3 direct 8");
+	/* It was not resolved. */
+	expect_hop(&hops, "192.0.2.9", "none");
+	assert_int_equal(ctl_hops_count_kept(&hops, 3), 3);
+	assert_int_equal(ctl_hops_count_kept(&hops, 4), 0);
+	/* Other interfaces' are the kernel's. */
+	unroute(&hops, "203.0.113.1");
+	assert_true(ctl_hops_show(&hops, 2));
+	expect_hop(&hops, "203.0.113.1", "none");
+	/* A day later, with other destinations: those that stay are kept, one that is new is
+	 * not.
+	 */
+	set(&hops, (const char *const[]){"10.0.0.1", "10.0.0.9", NULL});
+	assert_false(ctl_hops_show(&hops, 86400000));
+	expect_hop(&hops, "10.0.0.1", "3 router 7");
+	expect_hop(&hops, "10.0.0.9", "none");
+	assert_int_equal(ctl_hops_count_kept(&hops, 3), 1);
+	ctl_hops_fini(&hops);
+}
+
+static void
+test_kept_hops_make_way_when_the_interface_is_up_again(void **state)
+{
+	struct ctl_hops hops = {.dsts = NULL};
+
+	(void)state;
+	begin_kept(&hops);
+	ctl_hops_settle(&hops, 3, 1000);
+	ctl_hops_settle(&hops, 3, 9000); /* it is up already */
+	ctl_hops_settle(&hops, 4, 1000); /* nothing was kept there */
+	assert_false(ctl_hops_show(&hops, 1000));
+	/* There again, but not resolved yet; by another router; and by another interface. */
+	route(&hops, "192.0.2.8", "192.0.2.8", 3);
+	route(&hops, "10.0.0.1", "192.0.2.253", 3);
+	answer(&hops, "192.0.2.253", 3, NUD_REACHABLE, 9);
+	assert_true(ctl_hops_show(&hops, 2000));
+	expect_hop(&hops, "192.0.2.8", "3 direct 8");
+	expect_hop(&hops, "10.0.0.1", "3 router 9");
+	expect_hop(&hops, "10.0.0.2", "3 router 7");
+	assert_int_equal(ctl_hops_count_kept(&hops, 3), 2);
+	assert_false(ctl_hops_show(&hops, 1000 + CTL_HOPS_SETTLE_MS - 1));
+	assert_true(ctl_hops_show(&hops, 1000 + CTL_HOPS_SETTLE_MS));
+	expect_hop(&hops, "192.0.2.8", "3 direct -1");
+	expect_hop(&hops, "10.0.0.2", "4 router 5");
+	assert_int_equal(ctl_hops_count_kept(&hops, 3), 0);
+	/* From now on a route that goes is gone. */
+	unroute(&hops, "10.0.0.1");
+	assert_true(ctl_hops_show(&hops, 1000 + CTL_HOPS_SETTLE_MS));
+	expect_hop(&hops, "10.0.0.1", "none");
+	ctl_hops_fini(&hops);
+}
+
+static void
+test_an_interface_that_goes_down_once_more_keeps_its_hops(void **state)
+{
+	struct ctl_hops hops = {.dsts = NULL};
+
+	(void)state;
+	begin_kept(&hops);
+	for (unsigned int i = 0; i < 2 * LB_PORTS_MAX; i++) {
+		ctl_hops_settle(&hops, 3, 1000);
+		ctl_hops_keep(&hops, 3);
+	}
+	assert_int_equal(hops.n_kept, 1);
+	assert_false(ctl_hops_show(&hops, 86400000));
+	expect_hop(&hops, "10.0.0.1", "3 router 7");
+	ctl_hops_settle(&hops, 3, 86400000);
+	assert_true(ctl_hops_show(&hops, 86400000 + CTL_HOPS_SETTLE_MS));
+	expect_hop(&hops, "10.0.0.1", "none");
 	ctl_hops_fini(&hops);
 }
 
@@ -258,6 +373,9 @@ main(void)
 		cmocka_unit_test(test_what_stays_is_known_still),
 		cmocka_unit_test(test_a_prefix_puts_its_destinations_in_doubt),
 		cmocka_unit_test(test_who_does_not_answer_is_asked_less_and_less),
+		cmocka_unit_test(test_hops_through_an_interface_that_is_down_are_kept),
+		cmocka_unit_test(test_kept_hops_make_way_when_the_interface_is_up_again),
+		cmocka_unit_test(test_an_interface_that_goes_down_once_more_keeps_its_hops),
 	};
 
 	return cmocka_run_group_tests_name("ctl_hops", tests, NULL, NULL);
