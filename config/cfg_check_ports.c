@@ -128,6 +128,106 @@ check_mtus(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
 	}
 }
 
+/* One of the segment: not the port's own address. Each has all link-local ones (RFC 4291). */
+static bool
+is_neighbour(const struct cfg_port *port, const struct lb_addr *address)
+{
+	if (address->bytes[0] == 0xfe && (address->bytes[1] & 0xc0) == 0x80)
+		return true;
+	for (size_t i = 0; i < port->n_addresses; i++) {
+		const struct lb_prefix *own = &port->addresses[i];
+		const struct lb_addr mine = lb_addr_mask(&own->addr, own->n_bits);
+		const struct lb_addr its = lb_addr_mask(address, own->n_bits);
+
+		if (lb_addr_is_v4(&own->addr) == lb_addr_is_v4(address) &&
+			lb_addr_equal(&mine, &its) && !lb_addr_equal(&own->addr, address))
+			return true;
+	}
+	return false;
+}
+
+static void
+check_gateway(const struct cfg_port *port, const struct cfg_route *route,
+	struct cfg_errors *errors)
+{
+	const bool is_v4 = lb_addr_is_v4(&route->to.addr);
+	char via[LB_ADDR_TEXT_BYTES];
+
+	(void)lb_addr_format(&route->via, via);
+	if (lb_addr_is_v4(&route->via) != is_v4)
+		cfg_error(errors, route->pos,
+			"via: expected an %s address, as the route is to one, found '%s'",
+			is_v4 ? "IPv4" : "IPv6", via);
+	else if ((port->bad & CFG_BAD_ADDRESS) == 0 && !is_neighbour(port, &route->via))
+		cfg_error(errors, route->pos,
+			"via: expected a neighbour, on the network of one of the port's "
+			"addresses, found '%s'",
+			via);
+}
+
+/* The first route before one that leads to the same; NULL: none. Two twins' would be one. */
+static const struct cfg_route *
+find_same_route(const struct cfg_dataplane *dataplane, size_t port, size_t place)
+{
+	for (size_t i = 0; i <= port; i++) {
+		const struct cfg_port *other = &dataplane->ports[i];
+		const size_t n = i < port ? other->n_routes : place;
+
+		for (size_t k = 0; k < n; k++)
+			if (lb_prefix_equal(&other->routes[k].to,
+				    &dataplane->ports[port].routes[place].to))
+				return &other->routes[k];
+	}
+	return NULL;
+}
+
+static void
+check_route(const struct cfg_dataplane *dataplane, size_t port, size_t place,
+	struct cfg_errors *errors)
+{
+	const struct cfg_route *route = &dataplane->ports[port].routes[place];
+	const struct cfg_route *first = find_same_route(dataplane, port, place);
+	char to[LB_PREFIX_TEXT_BYTES];
+	char whole[LB_PREFIX_TEXT_BYTES];
+
+	(void)lb_prefix_format(&route->to, to);
+	if (lb_prefix_has_host_bits(&route->to)) {
+		const struct lb_prefix masked = {.addr = lb_addr_mask(&route->to.addr,
+							 route->to.n_bits),
+			.n_bits = route->to.n_bits};
+
+		cfg_error(errors, route->pos,
+			"to: expected a network such as '%s', found '%s', which has bits set "
+			"beyond its length",
+			lb_prefix_format(&masked, whole), to);
+	}
+	if (first != NULL)
+		cfg_error(errors, route->pos,
+			"to: there is a route to '%s' already, on line %" PRIu32, to,
+			first->pos.line);
+	check_gateway(&dataplane->ports[port], route, errors);
+}
+
+static void
+check_routes(const struct cfg_dataplane *dataplane, size_t n, struct cfg_errors *errors)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct cfg_port *port = &dataplane->ports[i];
+
+		if (port->n_routes != 0 && port->name != NULL && port->device != NULL &&
+			!cfg_has_twin(dataplane, port))
+			cfg_error(errors, port->routes[0].pos,
+				"routes: expected none, as port '%s' has no twin to put them "
+				"on; %s",
+				port->name,
+				dataplane->kernel == CFG_KERNEL_TAP
+					? "give them to its interface itself"
+					: "with kernel: none there is next_hop");
+		for (size_t k = 0; k < port->n_routes; k++)
+			check_route(dataplane, i, k, errors);
+	}
+}
+
 void
 cfg_check_ports(const struct cfg_dataplane *dataplane, struct cfg_errors *errors)
 {
@@ -138,6 +238,7 @@ cfg_check_ports(const struct cfg_dataplane *dataplane, struct cfg_errors *errors
 	check_twin_names(dataplane, n, errors);
 	check_devices(dataplane->ports, n, errors);
 	check_mtus(dataplane, errors);
+	check_routes(dataplane, n, errors);
 	if (are_too_many)
 		cfg_error(errors, dataplane->ports[LB_PORTS_MAX].pos,
 			"one port too many; expected at most %u", LB_PORTS_MAX);

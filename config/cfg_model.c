@@ -78,6 +78,7 @@ free_port(struct cfg_port *port)
 	free(port->name);
 	free(port->device);
 	free(port->addresses);
+	free(port->routes);
 }
 
 void
@@ -189,12 +190,15 @@ static int
 copy_port(const struct cfg_port *port, struct cfg_port *out)
 {
 	void *addresses;
+	void *routes;
 
 	*out = *port;
 	out->name = NULL;
 	out->device = NULL;
 	out->addresses = NULL;
 	out->n_addresses = 0;
+	out->routes = NULL;
+	out->n_routes = 0;
 	if (copy_text(port->name, &out->name) != 0 ||
 		copy_text(port->device, &out->device) != 0)
 		return -ENOMEM;
@@ -203,6 +207,10 @@ copy_port(const struct cfg_port *port, struct cfg_port *out)
 		return -ENOMEM;
 	out->addresses = addresses;
 	out->n_addresses = port->n_addresses;
+	if (copy_items(port->routes, port->n_routes, sizeof(*port->routes), &routes) != 0)
+		return -ENOMEM;
+	out->routes = routes;
+	out->n_routes = port->n_routes;
 	return 0;
 }
 
@@ -311,13 +319,27 @@ is_same_mac(bool has_a, const struct lb_mac *a, bool has_b, const struct lb_mac 
 	return memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
 }
 
+bool
+cfg_has_same_routes(const struct cfg_port *a, const struct cfg_port *b)
+{
+	if (a->n_routes != b->n_routes)
+		return false;
+	for (size_t i = 0; i < a->n_routes; i++) {
+		if (!lb_prefix_equal(&a->routes[i].to, &b->routes[i].to) ||
+			!lb_addr_equal(&a->routes[i].via, &b->routes[i].via))
+			return false;
+	}
+	return true;
+}
+
 static bool
 is_same_port(const struct cfg_port *a, const struct cfg_port *b)
 {
 	if (!is_same_text(a->name, b->name) || !is_same_text(a->device, b->device) ||
 		a->n_addresses != b->n_addresses || a->mtu != b->mtu ||
 		a->answer_arp != b->answer_arp || a->vlan != b->vlan ||
-		!is_same_mac(a->has_next_hop, &a->next_hop, b->has_next_hop, &b->next_hop))
+		!is_same_mac(a->has_next_hop, &a->next_hop, b->has_next_hop, &b->next_hop) ||
+		!cfg_has_same_routes(a, b))
 		return false;
 	for (size_t i = 0; i < a->n_addresses; i++) {
 		if (!lb_prefix_equal(&a->addresses[i], &b->addresses[i]))

@@ -216,11 +216,20 @@ struct cfg_service {
 	struct cfg_pos min_healthy_pos;
 };
 
+/** A route that the kernel is to have by a port's twin. */
+struct cfg_route {
+	struct lb_prefix to; /**< without host bits */
+	struct lb_addr via;  /**< of the same family, on one of the port's networks */
+	struct cfg_pos pos;
+};
+
 struct cfg_port {
 	char *name;
 	char *device;
 	struct lb_prefix *addresses; /**< with host bits: the balancer's own */
 	size_t n_addresses;
+	struct cfg_route *routes;
+	size_t n_routes;
 	struct lb_mac next_hop;
 	bool has_next_hop;
 	uint16_t mtu; /**< bytes, IP packet; 576..9216, and 1280 at least where it has IPv6 */
@@ -361,6 +370,9 @@ const char *cfg_quic_id_format(const struct cfg_quic_id *id,
 
 /** Server ids of a service, each counted once for each configuration of its length. */
 size_t cfg_count_quic_servers(const struct cfg_service *service);
+
+/** Whether two ports have the same routes, in the same order. */
+bool cfg_has_same_routes(const struct cfg_port *a, const struct cfg_port *b);
 
 /** Whether two server ids are the same bytes. */
 bool cfg_quic_id_equal(const struct cfg_quic_id *a, const struct cfg_quic_id *b);

@@ -117,6 +117,21 @@ print_mac(const struct lb_mac *mac, FILE *to)
 }
 
 static void
+print_routes(const struct cfg_port *port, FILE *to)
+{
+	(void)fputs("      routes:\n", to);
+	for (size_t i = 0; i < port->n_routes; i++) {
+		const struct cfg_route *route = &port->routes[i];
+
+		(void)fputs("        - {to: ", to);
+		print_prefix(&route->to, to);
+		(void)fputs(", via: ", to);
+		print_address(&route->via, to);
+		(void)fputs("}\n", to);
+	}
+}
+
+static void
 print_port(const struct cfg_port *port, FILE *to)
 {
 	(void)fputs("    - name: ", to);
@@ -129,6 +144,8 @@ print_port(const struct cfg_port *port, FILE *to)
 		print_prefix(&port->addresses[i], to);
 	}
 	(void)fputs("]\n", to);
+	if (port->n_routes != 0)
+		print_routes(port, to);
 	if (port->has_next_hop) {
 		(void)fputs("      next_hop: ", to);
 		print_mac(&port->next_hop, to);

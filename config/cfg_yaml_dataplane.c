@@ -147,6 +147,43 @@ decode_port_addresses(const struct cfg_node *node, struct cfg_errors *errors,
 	return errors->n_errors == n_before;
 }
 
+static bool
+decode_route(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_route *out)
+{
+	static const char *const keys[] = {"to", "via", NULL};
+	const struct cfg_node *to = cfg_node_get(node, "to");
+	const struct cfg_node *via = cfg_node_get(node, "via");
+
+	if (!cfg_node_check_keys(node, keys, errors))
+		return false;
+	if (to == NULL)
+		return cfg_missing_key(node, "route", "to", errors);
+	if (via == NULL)
+		return cfg_missing_key(node, "route", "via", errors);
+	out->pos = node->pos;
+	return cfg_read_prefix(to, "to", errors, &out->to) &&
+	       cfg_read_address(via, "via", errors, &out->via);
+}
+
+static void
+decode_routes(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_port *out)
+{
+	const size_t n = cfg_count_items(node, "routes", errors);
+
+	if (n == 0)
+		return;
+	out->routes = calloc(n, sizeof(*out->routes));
+	if (out->routes == NULL) {
+		cfg_error_memory(errors);
+		return;
+	}
+	for (const struct cfg_node *item = node->first; item != NULL && !cfg_must_stop(errors);
+		item = item->next) {
+		if (decode_route(item, errors, &out->routes[out->n_routes]))
+			out->n_routes++;
+	}
+}
+
 static void
 decode_mtu(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_port *out)
 {
@@ -194,8 +231,8 @@ static void
 decode_port(const struct cfg_node *node, bool answer_arp, struct cfg_errors *errors,
 	struct cfg_port *out)
 {
-	static const char *const keys[] = {"name", "device", "addresses", "next_hop", "mtu",
-		"answer_arp", "vlan", NULL};
+	static const char *const keys[] = {"name", "device", "addresses", "routes", "next_hop",
+		"mtu", "answer_arp", "vlan", NULL};
 	const struct cfg_node *next_hop;
 	const struct cfg_node *value;
 
@@ -210,6 +247,7 @@ decode_port(const struct cfg_node *node, bool answer_arp, struct cfg_errors *err
 	decode_device(node, errors, out);
 	if (!decode_port_addresses(cfg_node_get(node, "addresses"), errors, out))
 		out->bad |= CFG_BAD_ADDRESS;
+	decode_routes(cfg_node_get(node, "routes"), errors, out);
 	decode_mtu(cfg_node_get(node, "mtu"), errors, out);
 	next_hop = cfg_node_get(node, "next_hop");
 	if (next_hop != NULL)

@@ -78,6 +78,8 @@ check_port(struct findings *found, const struct cfg_dataplane *plane,
 	check_port_key(found, is_same_text(old->device, next->device), old, "device");
 	check_port_key(found, !has_twin(plane, old) || has_same_addresses(old, next), old,
 		"addresses");
+	check_port_key(found, !has_twin(plane, old) || cfg_has_same_routes(old, next), old,
+		"routes");
 	check_port_key(found, old->mtu == next->mtu, old, "mtu");
 }
 

@@ -118,4 +118,16 @@ int ctl_netlink_set_mtu(struct ctl_netlink *netlink, int if_index,
 int ctl_netlink_add_address(struct ctl_netlink *netlink, int if_index,
 	const struct lb_prefix *address) lb_must_check;
 
+/**
+ * Put a route by a neighbour of a link into the main table, as one that is static and has the
+ * usual metric. One that is there already is no error; one to the same by another way is.
+ *
+ * @param to        Without host bits.
+ * @param via       Of the same family.
+ * @retval -EEXIST  There is another of that metric.
+ * @retval -errno   The kernel's other reasons.
+ */
+int ctl_netlink_add_route(struct ctl_netlink *netlink, int if_index, const struct lb_prefix *to,
+	const struct lb_addr *via) lb_must_check;
+
 #endif

@@ -113,3 +113,42 @@ ctl_netlink_add_address(struct ctl_netlink *netlink, int if_index,
 	rc = run_command(netlink, msg, NULL, NULL);
 	return rc == -EEXIST ? 0 : rc;
 }
+
+/* flags: of RTM_NEWROUTE; type: that, or RTM_DELROUTE of the very same. */
+static int
+change_route(struct ctl_netlink *netlink, uint16_t type, uint16_t flags, int if_index,
+	const struct lb_prefix *to, const struct lb_addr *via)
+{
+	const bool is_v4 = lb_addr_is_v4(&to->addr);
+	struct nlmsghdr *msg;
+	struct rtmsg *header;
+	_Alignas(struct nlmsghdr) uint8_t bytes[CTL_MSG_BYTES_MAX];
+
+	msg = ctl_msg_begin(bytes, type, (uint16_t)(NLM_F_ACK | flags), netlink->next_seq++);
+	header = mnl_nlmsg_put_extra_header(msg, sizeof(*header));
+	header->rtm_family = ctl_msg_family(&to->addr);
+	header->rtm_dst_len = (uint8_t)(is_v4 ? to->n_bits - 96 : to->n_bits);
+	header->rtm_table = RT_TABLE_MAIN;
+	header->rtm_protocol = RTPROT_STATIC;
+	header->rtm_scope = RT_SCOPE_UNIVERSE;
+	header->rtm_type = RTN_UNICAST;
+	ctl_msg_put_addr(msg, RTA_DST, &to->addr);
+	ctl_msg_put_addr(msg, RTA_GATEWAY, via);
+	mnl_attr_put_u32(msg, RTA_OIF, (uint32_t)if_index);
+	return run_command(netlink, msg, NULL, NULL);
+}
+
+int
+ctl_netlink_add_route(struct ctl_netlink *netlink, int if_index, const struct lb_prefix *to,
+	const struct lb_addr *via)
+{
+	const uint16_t flags = NLM_F_CREATE | NLM_F_EXCL;
+	int rc = change_route(netlink, RTM_NEWROUTE, flags, if_index, to, via);
+
+	if (rc != -EEXIST)
+		return rc;
+	/* The kernel does not say which is there: if it is this one, it can be taken away. */
+	if (change_route(netlink, RTM_DELROUTE, 0, if_index, to, via) != 0)
+		return -EEXIST;
+	return change_route(netlink, RTM_NEWROUTE, flags, if_index, to, via);
+}

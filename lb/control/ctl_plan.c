@@ -65,6 +65,23 @@ make_addresses(const struct cfg_port *port)
 }
 
 static json_t *
+make_routes(const struct cfg_port *port)
+{
+	json_t *list = json_array();
+	int failed = 0;
+
+	for (size_t i = 0; i < port->n_routes; i++) {
+		char to[LB_PREFIX_TEXT_BYTES];
+		char via[LB_ADDR_TEXT_BYTES];
+
+		failed |= json_array_append_new(list,
+			json_pack("{s:s, s:s}", "to", lb_prefix_format(&port->routes[i].to, to),
+				"via", lb_addr_format(&port->routes[i].via, via)));
+	}
+	return ctl_params_finish(list, failed);
+}
+
+static json_t *
 make_vlan(const struct cfg_port *port)
 {
 	if (port->vlan == CFG_VLAN_KEEP)
@@ -76,10 +93,11 @@ make_vlan(const struct cfg_port *port)
 static json_t *
 make_port(const struct cfg_port *port)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:i, s:b, s:o}", CTL_KEY_NAME,
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:b, s:o}", CTL_KEY_NAME,
 		ctl_params_any_text(port->name), CTL_KEY_DEVICE,
-		ctl_params_any_text(port->device), "addresses", make_addresses(port),
-		"next_hop", make_mac_or_null(port->has_next_hop, &port->next_hop), CTL_KEY_MTU,
+		ctl_params_any_text(port->device), "addresses", make_addresses(port), "routes",
+		make_routes(port), "next_hop",
+		make_mac_or_null(port->has_next_hop, &port->next_hop), CTL_KEY_MTU,
 		(int)port->mtu, "answer_arp", (int)port->answer_arp, "vlan", make_vlan(port));
 }
 

@@ -75,6 +75,30 @@ give_addresses(const struct ctl_ports *ports, size_t port)
 	return ret;
 }
 
+/* Where one cannot be there, others and the port are of use still. */
+static void
+give_routes(const struct ctl_ports *ports, size_t port)
+{
+	const struct cfg_port *conf = &ports->model->dataplane.ports[port];
+
+	for (size_t i = 0; i < conf->n_routes; i++) {
+		const struct cfg_route *route = &conf->routes[i];
+		const int rc = ctl_netlink_add_route(ports->netlink,
+			ports->ports[port].twin.if_index, &route->to, &route->via);
+		char to[LB_PREFIX_TEXT_BYTES];
+		char via[LB_ADDR_TEXT_BYTES];
+
+		/* That it is gone or down again will be told, and is no error of ours. */
+		if (rc == 0 || rc == -ENODEV || rc == -ENETDOWN)
+			continue;
+		ctl_log(CTL_LOG_ERROR,
+			"port '%s': the kernel does not take the route to %s via %s: %s",
+			conf->name, lb_prefix_format(&route->to, to),
+			lb_addr_format(&route->via, via),
+			rc == -EEXIST ? "there is another one to it" : strerror(-rc));
+	}
+}
+
 static void
 say_why_not_set_up(const struct ctl_ports *ports, size_t port, int error)
 {
@@ -83,7 +107,8 @@ say_why_not_set_up(const struct ctl_ports *ports, size_t port, int error)
 		strerror(-error));
 }
 
-/* A twin is ours: its MTU, its addresses. An interface that was there is its owner's. */
+/* A twin is ours: its MTU, its addresses, its routes. An interface that was there is its
+ * owner's. */
 static int
 set_up_twin(const struct ctl_ports *ports, size_t port)
 {
@@ -97,6 +122,8 @@ set_up_twin(const struct ctl_ports *ports, size_t port)
 		ret = give_addresses(ports, port);
 	if (ret != 0)
 		say_why_not_set_up(ports, port, ret);
+	else
+		give_routes(ports, port);
 	return ret;
 }
 
@@ -121,6 +148,7 @@ set_up_twin_again(const struct ctl_ports *ports, size_t port)
 		ret = rc;
 	if (ret != 0 && ret != -ENODEV) /* that will be told, and is no error of ours */
 		say_why_not_set_up(ports, port, ret);
+	give_routes(ports, port);
 }
 
 /* What is for services goes by the port's device, with the twin or without it. */

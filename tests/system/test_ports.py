@@ -356,6 +356,45 @@ class Loss(PortCase):
         self.assertEqual(self.port("a")["kernel_link"], "gone")
         self.finish()
 
+    def test_routes_of_a_port_are_there_whenever_its_twin_is(self):
+        """A restart after a crash, and a twin that comes up; of both families."""
+        network = "2001:db8:a::"
+        for address in (f"{BACKEND[NEAR]}/24", f"{ROUTER}/24"):
+            PAIR.ip("peer", "address", "add", address, "dev", "a1")
+        run("ip", "netns", "exec", PAIR.netns("balancer"), "sh", "-c",
+            "echo 0 >/proc/sys/net/ipv6/conf/default/disable_ipv6")
+        self.addCleanup(run, "ip", "netns", "exec", PAIR.netns("balancer"), "sh", "-c",
+                        "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6")
+        port = {"name": "a", "device": "net_af_xdp,iface=a0",
+                "addresses": [f"{OWN}/24", f"{network}1/64"],
+                "routes": [{"to": "203.0.113.0/24", "via": ROUTER},
+                           {"to": "::/0", "via": f"{network}fe"},
+                           {"to": "10.0.0.0/8", "via": ROUTER}]}
+        near = {"backends": [{"name": "two", "address": "203.0.113.9"}]}
+        # Somebody else's, to the same.
+        PAIR.ip("balancer", "route", "add", "10.0.0.0/8", "dev", "b0")
+        for _ in range(2):
+            self.start([port], kernel="tap", near=near)
+            self.wait_for_hops(unreached=1, kept=0)
+            self.forwards(NEAR)
+            self.assertIn("port 'a': the kernel does not take the route to 10.0.0.0/8 via "
+                          f"{ROUTER}: there is another one to it", self.words())
+            self.assertEqual(self.words().count("does not take"), 1, self.words())
+            lab.stop(self.process, signal.SIGKILL)
+        self.start([port], kernel="tap", near=near)
+        self.wait_for_hops(unreached=1, kept=0)
+        PAIR.ip("balancer", "link", "set", "dev", "a", "down")
+        self.wait_for_hops(unreached=1, kept=1)
+        PAIR.ip("balancer", "link", "set", "dev", "a", "up")
+        self.wait_for_hops(unreached=1, kept=0)
+        self.forwards(NEAR)
+        for family, routes in (("-4", [f"203.0.113.0/24 via {ROUTER}"]),
+                               ("-6", [f"default via {network}fe"])):
+            shown = PAIR.ip("balancer", family, "route", "show", "dev", "a", "proto", "static")
+            self.assertEqual([line.split(" metric")[0].strip()
+                              for line in shown.splitlines()], routes)
+        self.finish()
+
     def test_a_twin_that_is_gone_is_no_end(self):
         self.start([{"name": "a", "device": "net_af_xdp,iface=a0",
                      "next_hop": PEER_MAC["a1"]},

@@ -161,6 +161,13 @@ static const struct {
 		"dataplane: {ports: [{name: p, device: d, addresses: ['2001:db8::1/64'], "
 		"mtu: 1280}, {name: q, device: e, addresses: [192.0.2.1], mtu: 576}]}\n",
 		""},
+	{"routes by each port's network and by a link-local address",
+		"dataplane: {ports: [{name: p, device: d, addresses: [192.0.2.1/24, "
+		"'2001:db8::1/64'], routes: [{to: 0.0.0.0/0, via: 192.0.2.254}, "
+		"{to: '2001:db8:1::/48', via: '2001:db8::fe'}]}, {name: q, device: e, "
+		"addresses: [192.0.3.1/24], routes: [{to: 10.0.0.0/8, via: 192.0.3.254}, "
+		"{to: '::/0', via: 'fe80::1'}]}]}\n",
+		""},
 	{"without twins ports have any name",
 		"dataplane: {kernel: none, ports: [{name: a port of 18 bytes, device: d}, "
 		"{name: 'a%d,b=c', device: e}, {name: .., device: f}]}\n",

@@ -14,7 +14,8 @@
 
 static const char text[] =
 	"dataplane:\n  ports:\n"
-	"  - {name: wan, device: net_null0, addresses: [192.0.2.1/24]}\n"
+	"  - {name: wan, device: net_null0, addresses: [192.0.2.1/24],\n"
+	"     routes: [{to: 0.0.0.0/0, via: 192.0.2.254}]}\n"
 	"control: {socket: /run/s, metrics: '127.0.0.1:1'}\n"
 	"announce: {interface: vips}\n"
 	"services:\n"

@@ -58,6 +58,8 @@ static const struct {
 	{"a port's name", "name: p", "name: q", false},
 	{"a device", "device: d", "device: e", false},
 	{"a port's address", "192.0.2.1/24", "192.0.2.2/24", false},
+	{"no routes", "vlan: 7", "vlan: 7, routes: []", true},
+	{"a route", "vlan: 7", "vlan: 7, routes: [{to: 0.0.0.0/0, via: 192.0.2.9}]", false},
 	{"a port's network", "192.0.2.1/24", "192.0.2.1/25", false},
 	{"one more address", "192.0.2.1/24", "192.0.2.1/24, 192.0.2.9/24", false},
 	{"a next hop", "00:aa", "00:ab", false},
@@ -184,6 +186,36 @@ test_a_copy_is_equal_and_its_own(void **state)
 	cfg_model_fini(&copy);
 }
 
+#define ROUTED(to, via)                                                                        \
+	"dataplane: {ports: [{name: p, device: d, addresses: [192.0.2.1/24], routes: [{to: "   \
+	"10.0.0.0/8, via: 192.0.2.9}, {to: " to ", via: " via "}]}]}\n"
+
+static void
+test_routes_are_copied_and_compared(void **state)
+{
+	static const char *const others[] = {ROUTED("0.0.0.0/0", "192.0.2.8"),
+		ROUTED("0.0.0.0/1", "192.0.2.9"), ROUTED("11.0.0.0/8", "192.0.2.9")};
+	struct cfg_model model;
+	struct cfg_model copy;
+
+	(void)state;
+	read_model(ROUTED("0.0.0.0/0", "192.0.2.9"), &model);
+	assert_int_equal(cfg_model_copy(&model, &copy), 0);
+	assert_true(cfg_model_equal(&model, &copy));
+	cfg_model_fini(&model);
+	assert_int_equal(copy.dataplane.ports[0].n_routes, 2);
+	assert_int_equal(copy.dataplane.ports[0].routes[1].to.n_bits, 96);
+	assert_int_equal(copy.dataplane.ports[0].routes[1].via.bytes[15], 9);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct cfg_model other;
+
+		read_model(others[i], &other);
+		EXPECT(!cfg_model_equal(&copy, &other), "%s", others[i]);
+		cfg_model_fini(&other);
+	}
+	cfg_model_fini(&copy);
+}
+
 static void
 test_an_empty_model_has_defaults_and_copies(void **state)
 {
@@ -291,6 +323,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_difference_is_seen),
 		cmocka_unit_test(test_a_copy_is_equal_and_its_own),
+		cmocka_unit_test(test_routes_are_copied_and_compared),
 		cmocka_unit_test(test_an_empty_model_has_defaults_and_copies),
 		cmocka_unit_test(test_services_are_found_by_part_of_a_text),
 		cmocka_unit_test(test_backends_come_and_go_in_order),

@@ -8,6 +8,7 @@
 
 #include "cfg_print.h"
 #include "cfg_yaml.h"
+#include "lb_device.h"
 #include "xrand.h"
 
 /* Of a random model. */
@@ -307,6 +308,23 @@ pick_device(uint64_t *seed, size_t i)
 	return odd_names[PORTS_MAX * xrand_below(seed, n_names / PORTS_MAX) + i];
 }
 
+/* To networks that no other port has. */
+static void
+make_routes(uint64_t *seed, size_t i, struct cfg_port *out)
+{
+	const uint8_t to[4] = {10, (uint8_t)i, (uint8_t)xrand(seed), 0};
+	const uint8_t via[4] = {192, 0, 2, (uint8_t)(2 + xrand_below(seed, 253))};
+
+	out->routes = calloc(2, sizeof(*out->routes));
+	assert_non_null(out->routes);
+	out->n_routes = 1 + xrand_below(seed, 2);
+	out->routes[0] = (struct cfg_route){.to = {lb_addr_from_v4(to), 120},
+		.via = lb_addr_from_v4(via)};
+	out->routes[1] =
+		(struct cfg_route){.to = {{{0x20, 0x01, 0x0d, 0xb9, [7] = (uint8_t)i}}, 64},
+			.via = {{0xfe, 0x80, [15] = (uint8_t)xrand(seed)}}};
+}
+
 static void
 make_port(uint64_t *seed, size_t i, enum cfg_kernel kernel, struct cfg_port *out)
 {
@@ -326,6 +344,8 @@ make_port(uint64_t *seed, size_t i, enum cfg_kernel kernel, struct cfg_port *out
 	out->addresses[0] = (struct lb_prefix){lb_addr_from_v4(v4), 120};
 	out->addresses[1] = (struct lb_prefix){v6, 64};
 	out->addresses[2] = make_prefix(seed);
+	if (kernel == CFG_KERNEL_TAP && !lb_device_is_packet_socket(out->device))
+		make_routes(seed, i, out);
 	out->mtu = (uint16_t)(1280 + xrand_below(seed, 9216 - 1280 + 1));
 	out->answer_arp = xrand_below(seed, 2) == 0;
 	out->vlan =

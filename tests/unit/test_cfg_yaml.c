@@ -694,6 +694,66 @@ static const struct {
 		      "    device: d0\n"
 		      "    addresses: 192.0.2.1/24\n"),
 		"f:5:16: addresses: expected a list, found the value '192.0.2.1/24'\n"},
+	{"routes that are no list, and routes without a key, with another, with no address",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - {name: wan, device: d0, routes: 0.0.0.0/0}\n"
+		      "  - {name: lan, device: d1, routes: [{to: 0.0.0.0/0}, {via: "
+		      "192.0.2.2},\n"
+		      "     {to: 10.0.0.0/8, via: 192.0.2.2, dev: lan},\n"
+		      "     {to: default, via: 192.0.2.0/24}],\n"
+		      "     addresses: [192.0.2.1/24]}\n"),
+		"f:3:37: routes: expected a list, found the value '0.0.0.0/0'\n"
+		"f:4:38: this route has no key 'via', which it needs\n"
+		"f:4:55: this route has no key 'to', which it needs\n"
+		"f:5:39: unknown key 'dev'; the keys here are to and via\n"
+		"f:6:11: to: expected an IP address or prefix such as 192.0.2.1, 192.0.2.0/28 "
+		"or 2001:db8::/64, found the value 'default'\n"},
+	{"routes to no network, of two families, by nobody near, and twice",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - name: wan\n"
+		      "    device: d0\n"
+		      "    addresses: [192.0.2.1/24, '2001:db8::1/64']\n"
+		      "    routes:\n"
+		      "    - {to: 10.0.0.1/8, via: 192.0.2.254}\n"
+		      "    - {to: 11.0.0.0/8, via: '2001:db8::2'}\n"
+		      "    - {to: '::/0', via: 192.0.2.254}\n"
+		      "    - {to: 12.0.0.0/8, via: 192.0.3.254}\n"
+		      "    - {to: 13.0.0.0/8, via: 192.0.2.1}\n"
+		      "    - {to: 11.0.0.0/8, via: 192.0.2.3}\n"
+		      "  - name: lan\n"
+		      "    device: d1\n"
+		      "    addresses: [10.0.0.1/8]\n"
+		      "    routes: [{to: '::/0', via: 'fe80::1'}]\n"),
+		"f:7:7: to: expected a network such as '10.0.0.0/8', found '10.0.0.1/8', which "
+		"has bits set beyond its length\n"
+		"f:8:7: via: expected an IPv4 address, as the route is to one, found "
+		"'2001:db8::2'\n"
+		"f:9:7: via: expected an IPv6 address, as the route is to one, found "
+		"'192.0.2.254'\n"
+		"f:10:7: via: expected a neighbour, on the network of one of the port's "
+		"addresses, found '192.0.3.254'\n"
+		"f:11:7: via: expected a neighbour, on the network of one of the port's "
+		"addresses, found '192.0.2.1'\n"
+		"f:12:7: to: there is a route to '11.0.0.0/8' already, on line 8\n"
+		"f:16:14: to: there is a route to '::/0' already, on line 9\n"},
+	{"routes of a port that shares its interface with the kernel",
+		BYTES("dataplane:\n"
+		      "  ports:\n"
+		      "  - {name: wan, device: 'net_af_packet,iface=eth0', addresses: "
+		      "[192.0.2.1/24],\n"
+		      "     routes: [{to: 0.0.0.0/0, via: 192.0.2.254}]}\n"),
+		"f:4:15: routes: expected none, as port 'wan' has no twin to put them on; give "
+		"them to its interface itself\n"},
+	{"routes where there is no kernel",
+		BYTES("dataplane:\n"
+		      "  kernel: none\n"
+		      "  ports:\n"
+		      "  - {name: wan, device: d0, addresses: [192.0.2.1/24],\n"
+		      "     routes: [{to: 0.0.0.0/0, via: 192.0.2.254}]}\n"),
+		"f:5:15: routes: expected none, as port 'wan' has no twin to put them on; with "
+		"kernel: none there is next_hop\n"},
 	{"a next hop that is an IP address",
 		BYTES("dataplane:\n"
 		      "  ports:\n"

@@ -62,6 +62,16 @@ static const struct {
 		"dataplane: {ports: [{name: wan, device: net_null0, addresses: "
 		"[192.0.2.1/25]}]}\n",
 		"dataplane.ports.wan.addresses"},
+	{"a route more", PLANE(""),
+		"dataplane: {ports: [" PORT(
+			", routes: [{to: 0.0.0.0/0, via: 192.0.2.2}]") "]}\n",
+		"dataplane.ports.wan.routes"},
+	{"a route by another gateway",
+		"dataplane: {ports: [" PORT(
+			", routes: [{to: 0.0.0.0/0, via: 192.0.2.2}]") "]}\n",
+		"dataplane: {ports: [" PORT(
+			", routes: [{to: 0.0.0.0/0, via: 192.0.2.3}]") "]}\n",
+		"dataplane.ports.wan.routes"},
 	{"an address of one without, as there is no kernel",
 		"dataplane: {kernel: none, ports: [{name: wan, device: net_null0}]}\n",
 		"dataplane: {kernel: none, ports: [" PORT("") "]}\n", NULL},
