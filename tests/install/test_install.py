@@ -34,9 +34,14 @@ PROGRAMS = ["bin/shunt-bench", "bin/shunt-compare", "bin/shunt-replay", "bin/shu
 DOC = "share/doc/shunt/"
 UNIT = "lib/systemd/system/shuntd.service"
 COMPLETION = "share/bash-completion/completions/shuntctl"
-OTHERS = [UNIT, COMPLETION, DOC + "LICENSE", DOC + "README.md", DOC + "config/README.md",
-          DOC + "tools/README.md", DOC + "tools/guide/README.md"] + ([DOC + "tools/decap/README.md"] if HAS_DECAP else [])
+OTHERS = [UNIT, COMPLETION] + [DOC + name for name in (
+    "CONTRIBUTING.md", "LICENSE", "README.md", "config/README.md", "lb/README.md",
+    "lb/core/README.md", "tests/README.md", "tools/README.md", "tools/decap/README.md",
+    "tools/demo.d/demo.yaml", "tools/guide/README.md")]
 OTHERS += [f"share/man/man{page[-1]}/{page}" for page in MAN_PAGES]
+FOLDERS = ["config/samples", "lb/core/plots", "tools/samples"]
+# Of Markdown: [words](where), and where it leads without #heading.
+LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 
 
 def run(*command, **more):
@@ -63,13 +68,26 @@ class Installed(unittest.TestCase):
         cls.prefix = cls.root / PREFIX.lstrip("/")
 
     def test_these_files_and_no_others(self):
-        samples = [f"{DOC}{folder}/samples/{path.name}" for folder in ("config", "tools")
-                   for path in (ROOT / folder / "samples").iterdir()]
+        within = [f"{DOC}{folder}/{path.name}" for folder in FOLDERS
+                  for path in (ROOT / folder).iterdir()]
         found = [str(path.relative_to(self.root)) for path in self.root.rglob("*")
                  if not path.is_dir()]
         expected = [str(pathlib.Path(PREFIX.lstrip("/")) / name)
-                    for name in PROGRAMS + OTHERS + samples]
+                    for name in PROGRAMS + OTHERS + within]
         self.assertEqual(sorted(found), sorted(expected))
+
+    def test_each_link_of_a_document_leads_to_what_is_installed(self):
+        n_links = 0
+        for document in (self.prefix / DOC).rglob("*.md"):
+            for link in LINK.findall(document.read_text(encoding="utf-8")):
+                if "://" in link:
+                    continue
+                n_links += 1
+                there = (document.parent / link).resolve()
+                with self.subTest(document.name, link=link):
+                    self.assertTrue(there.exists(), there)
+                    self.assertTrue(there.is_relative_to(self.prefix.resolve() / DOC), there)
+        self.assertGreater(n_links, 20)
 
     def test_each_program_says_its_version(self):
         for name in PROGRAMS:
