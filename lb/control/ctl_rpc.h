@@ -88,7 +88,7 @@ struct ctl_rpc_stats {
  * Listen on a path.
  *
  * The socket is 0660; its group is `shunt` where there is such a group. A stale one, at which
- * nobody listens, is replaced; folders are not made.
+ * nobody listens, is replaced. Its folder is made, 0755, where that alone is missing; it stays.
  *
  * @param methods   n of them; not copied.
  * @param[out] out  Untouched on error.

@@ -2,12 +2,14 @@
 #include "ctl_rpc_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define SOCKET_MODE 0660
+#define FOLDER_MODE 0755
 #define GROUP       "shunt"
 #define BACKLOG     128
 
@@ -22,6 +24,24 @@ make_address(const char *path, struct sockaddr_un *out)
 	if (n >= sizeof(out->sun_path))
 		return -ENAMETOOLONG;
 	memcpy(out->sun_path, path, n);
+	return 0;
+}
+
+/* The socket's folder, where it alone is missing: /run is empty after a boot. */
+static int
+make_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)] = "";
+
+	if (slash == NULL || slash == path)
+		return 0;
+	memcpy(folder, path, (size_t)(slash - path));
+	if (mkdir(folder, FOLDER_MODE) != 0)
+		return errno == EEXIST ? 0 : -errno;
+	/* Whatever the umask is. */
+	if (fchmodat(AT_FDCWD, folder, FOLDER_MODE, AT_SYMLINK_NOFOLLOW) != 0)
+		return -errno;
 	return 0;
 }
 
@@ -80,10 +100,12 @@ static void
 give_to_group(const char *path)
 {
 	const struct group *group = getgrnam(GROUP);
+	int ret = 0;
 
+	if (group != NULL)
+		ret = lchown(path, (uid_t)-1, group->gr_gid);
 	/* Who may not give it away runs without it: whoever runs the daemon has access. */
-	if (group != NULL && lchown(path, (uid_t)-1, group->gr_gid) != 0)
-		return;
+	(void)ret;
 }
 
 /*
@@ -116,6 +138,8 @@ ctl_rpc_socket_open(const char *path, struct ctl_rpc_socket *out)
 	int fd;
 	int ret = make_address(path, &address);
 
+	if (ret == 0)
+		ret = make_folder(address.sun_path);
 	if (ret == 0)
 		ret = clear_path(&address);
 	if (ret != 0)

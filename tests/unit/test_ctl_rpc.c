@@ -1609,6 +1609,44 @@ test_the_socket_is_for_owner_and_group(void **state)
 }
 
 static void
+test_its_folder_is_made_and_stays(void **state)
+{
+	static const mode_t masks[] = {0, 0077, 0777};
+	const mode_t before = umask(0);
+	char made[sizeof(folder) + 8];
+	char inside[sizeof(made) + 8];
+	struct stat st;
+
+	(void)state;
+	(void)snprintf(made, sizeof(made), "%s/made", folder);
+	(void)snprintf(inside, sizeof(inside), "%s/sock", made);
+	for (size_t i = 0; i < LB_N_ELEMENTS(masks); i++) {
+		(void)umask(masks[i]);
+		assert_int_equal(ctl_rpc_open(loop, inside, methods, 1, NULL, &rpc), 0);
+		assert_int_equal(lstat(made, &st), 0);
+		assert_int_equal(st.st_mode, S_IFDIR | 0755);
+		assert_int_equal(st.st_uid, geteuid());
+		ctl_rpc_close(rpc);
+		rpc = NULL;
+		assert_int_equal(lstat(inside, &st), -1);
+		assert_int_equal(rmdir(made), 0);
+	}
+	(void)umask(before);
+}
+
+static void
+test_a_folder_that_is_there_is_left_as_it_is(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(chmod(folder, 0711), 0);
+	assert_int_equal(open_rpc(&rpc), 0);
+	assert_int_equal(lstat(folder, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0711);
+}
+
+static void
 bind_and_leave(int type)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -1678,8 +1716,11 @@ test_paths_that_cannot_be_are_refused(void **state)
 	name[sizeof(name) - 1] = '\0';
 	assert_int_equal(ctl_rpc_open(loop, name, methods, 1, NULL, &out), -ENAMETOOLONG);
 	assert_int_equal(ctl_rpc_open(loop, "", methods, 1, NULL, &out), -EINVAL);
-	assert_int_equal(ctl_rpc_open(loop, "/tmp/shunt-no-such/sock", methods, 1, NULL, &out),
+	assert_int_equal(ctl_rpc_open(loop, "/tmp/shunt-no-such/nor/sock", methods, 1, NULL,
+				 &out),
 		-ENOENT);
+	assert_int_equal(ctl_rpc_open(loop, "/dev/null/sock", methods, 1, NULL, &out),
+		-ENOTDIR);
 	assert_null(out);
 }
 
@@ -1746,6 +1787,8 @@ main(void)
 		SERVED(test_it_can_be_closed_while_nobody_is_accepted),
 		SERVED(test_its_files_are_nobody_elses_and_do_not_block),
 		ALONE(test_the_socket_is_for_owner_and_group),
+		ALONE(test_its_folder_is_made_and_stays),
+		ALONE(test_a_folder_that_is_there_is_left_as_it_is),
 		ALONE(test_a_stale_socket_is_replaced),
 		ALONE(test_a_socket_at_which_somebody_listens_is_left),
 		ALONE(test_what_is_no_socket_is_left),
