@@ -61,6 +61,7 @@ struct ctl_daemon {
 	struct ctl_view *view;   /* in force */
 	struct waiting *waiting; /* by generation */
 	struct waiting **last_waiting;
+	bool has_said_why; /* of a start that failed */
 	bool is_stopping;
 	uint64_t reloading; /* generation of a reload that systemd knows of; 0: none */
 	struct ctl_reach reach;
@@ -410,7 +411,7 @@ say_why_deaf(const char *path, int error)
 			path);
 	else
 		ctl_log(CTL_LOG_ERROR, "cannot listen at %s: %s%s", path, strerror(-error),
-			error == -ENOENT ? "; does its folder exist?" : "");
+			error == -ENOENT ? "; make the folder that its folder is in" : "");
 }
 
 int
@@ -444,7 +445,18 @@ listen_to_all(struct ctl_daemon *daemon)
 	ret = ctl_rpc_open(daemon->loop, path, methods, n_methods, daemon, &daemon->rpc);
 	if (ret != 0)
 		say_why_deaf(path, ret);
+	daemon->has_said_why = ret != 0;
 	return ret;
+}
+
+static const char *
+find_metrics_cure(int error)
+{
+	if (error == -EACCES)
+		return "a port below 1024 takes root or CAP_NET_BIND_SERVICE; give it one "
+		       "above";
+	return error == -EADDRINUSE ? "give it an address of its own"
+				    : "give it an address of this machine";
 }
 
 static int
@@ -456,16 +468,11 @@ open_metrics(struct ctl_daemon *daemon)
 	if (address == NULL)
 		return 0;
 	ret = ctl_metrics_open(daemon->loop, address, daemon, &daemon->metrics);
-	if (ret == -EADDRINUSE)
+	if (ret != 0)
 		ctl_log(CTL_LOG_ERROR,
-			"control.metrics: somebody listens at %s; give it an address of its "
-			"own, or turn it 'off'",
-			address);
-	else if (ret != 0)
-		ctl_log(CTL_LOG_ERROR,
-			"control.metrics: cannot listen at %s: %s; give it an address of this "
-			"machine, or turn it 'off'",
-			address, strerror(-ret));
+			"control.metrics: cannot listen at %s: %s; %s, or turn it 'off'",
+			address, strerror(-ret), find_metrics_cure(ret));
+	daemon->has_said_why = ret != 0;
 	return ret;
 }
 
@@ -528,8 +535,8 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 	if (ret == 0)
 		ret = start(daemon);
 	if (ret != 0) {
-		/* Not all that may fail has told why. */
-		ctl_log(CTL_LOG_ERROR, "control does not start: %s", strerror(-ret));
+		if (!daemon->has_said_why)
+			ctl_log(CTL_LOG_ERROR, "control does not start: %s", strerror(-ret));
 		ctl_daemon_destroy(daemon);
 		return ret;
 	}

@@ -422,7 +422,7 @@ give_up:
 	give_up_nic(&port->nic);
 failed:
 	(void)fprintf(messages, "port '%s': device '%s' does not start: %s; %s\n", conf->name,
-		conf->device, rte_strerror(-ret), dp_port_find_cure(ret));
+		conf->device, rte_strerror(-ret), dp_port_find_cure(conf, ret));
 	return ret;
 }
 

@@ -89,9 +89,25 @@ dp_port_say_why_missing(const struct dp_port_conf *conf, FILE *messages)
 			conf->name, conf->device);
 }
 
-const char *
-dp_port_find_cure(int error)
+/* The end that connects, which a memif is unless it is told otherwise. */
+static bool
+is_memif_client(const char *device)
 {
+	char role[16];
+
+	if (strncmp(device, "net_memif", strlen("net_memif")) != 0)
+		return false;
+	lb_device_find_argument(device, "role", role, sizeof(role));
+	return strcmp(role, "server") != 0 && strcmp(role, "master") != 0;
+}
+
+const char *
+dp_port_find_cure(const struct dp_port_conf *conf, int error)
+{
+	/* Its driver says so of a connection that is refused, whoever it is. */
+	if (error == -EPERM && is_memif_client(conf->device))
+		return "nobody listens at its memif socket; start the other end first, which "
+		       "has role=server, or give this one role=server";
 	/* Drivers do not always say that it was this. */
 	if (error == -EPERM || error == -EACCES || geteuid() != 0)
 		return "it takes root, or CAP_NET_ADMIN and CAP_NET_RAW, and for XDP "

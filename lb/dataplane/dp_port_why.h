@@ -12,8 +12,8 @@
 /** Tell why the EAL has no device for a port, a line. */
 void dp_port_say_why_missing(const struct dp_port_conf *conf, FILE *messages);
 
-/** What may cure a device that does not start. @param error  The EAL's -errno. */
-const char *dp_port_find_cure(int error);
+/** What may cure a port's device that does not start. @param error  The EAL's -errno. */
+const char *dp_port_find_cure(const struct dp_port_conf *conf, int error);
 
 /** Tell why a port's twin cannot be made, a line. @param error  The EAL's -errno. */
 void dp_port_say_why_no_twin(const struct dp_port_conf *conf, int error, FILE *messages);

@@ -289,16 +289,19 @@ find_cure(int error)
 	}
 }
 
+/* extra: of --eal; NULL: none. */
 static int
-init_eal(struct arguments *args, FILE *messages)
+init_eal(struct arguments *args, const char *extra, FILE *messages)
 {
 	int ret;
 
 	if (rte_eal_init(args->argc, args->argv) >= 0)
 		return 0;
 	ret = -rte_errno;
-	(void)fprintf(messages, "DPDK does not start: %s; %s\n", rte_strerror(-ret),
-		find_cure(-ret));
+	(void)fprintf(messages, "DPDK does not start: %s; ", rte_strerror(-ret));
+	if (ret == -EINVAL && extra != NULL)
+		(void)fprintf(messages, "is --eal '%s' right? ", extra);
+	(void)fprintf(messages, "%s\n", find_cure(-ret));
 	return ret;
 }
 
@@ -324,7 +327,7 @@ dp_start(const struct dp_start_conf *conf, FILE *messages)
 		(void)fprintf(messages, "the ports' devices and --eal are too long together\n");
 		ret = -E2BIG;
 	} else {
-		ret = init_eal(&args, messages);
+		ret = init_eal(&args, conf->extra, messages);
 	}
 	if (lock >= 0)
 		dp_telemetry_unlock_folder(lock);

@@ -169,6 +169,7 @@ class MetricsCase(unittest.TestCase):
         self.socket = self.folder / "shunt.sock"
         self.config = self.folder / "shunt.yaml"
         self.log = self.folder / "log"
+        self.before = []  # a command that becomes shuntd
         self.process = None
         self.addCleanup(self.stop)
 
@@ -187,9 +188,10 @@ class MetricsCase(unittest.TestCase):
         with open(self.log, "wb") as log:
             # Under a sanitizer memory is given back all the same.
             options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
-            self.process = subprocess.Popen([SHUNTD, "--config", self.config], stderr=log,
-                                            env={"RUNTIME_DIRECTORY": str(self.folder),
-                                                 **os.environ, "ASAN_OPTIONS": options})
+            self.process = subprocess.Popen(
+                [*self.before, SHUNTD, "--config", self.config], stderr=log,
+                env={"RUNTIME_DIRECTORY": str(self.folder), **os.environ,
+                     "ASAN_OPTIONS": options})
 
     def log_text(self):
         return self.log.read_text(encoding="utf-8")
@@ -594,14 +596,21 @@ class Addresses(MetricsCase):
         self.launch(service())
         self.assertEqual(self.process.wait(timeout=TIMEOUT_S), 1)
         self.process = None
-        self.assertIn(says, self.log_text())
-        self.assertIn(address, self.log_text())
+        *_, last = self.log_text().splitlines()
+        self.assertIn(f"control.metrics: cannot listen at {address}: ", last)
+        self.assertIn(says, last)
         self.assertFalse(self.socket.exists())
 
     def test_an_address_in_use_is_an_error_in_words(self):
         with socket.create_server(("127.0.0.1", self.port)):
-            self.refuse(f"127.0.0.1:{self.port}", "somebody listens at")
+            self.refuse(f"127.0.0.1:{self.port}", "give it an address of its own")
         self.refuse("203.0.113.99:9464", "give it an address of this machine")
+
+    def test_a_port_without_the_privilege_for_it_is_an_error_in_words(self):
+        if os.geteuid() != 0:
+            self.skipTest("a network namespace, where port 80 takes the privilege, takes root")
+        self.before = ["unshare", "--net", "setpriv", "--bounding-set", "-net_bind_service"]
+        self.refuse("0.0.0.0:80", "a port below 1024 takes root or CAP_NET_BIND_SERVICE")
 
 
 def main():

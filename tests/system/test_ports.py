@@ -684,7 +684,10 @@ START_ROWS = [
     ("queues without workers", [{**A, "device": "net_af_packet,iface=a0,qpairs=2"}], {}, None,
      (), "give it fewer, or set dataplane.workers: 2"),
     ("an argument that the EAL does not know", [NULL], {}, "--nosuch", (),
-     "DPDK does not start: "),
+     "DPDK does not start: Invalid argument; is --eal '--nosuch' right? "),
+    ("a memif whose other end is not there", [{**NULL, "device": "net_memif,socket=/nosuch"}],
+     {}, None, (), "nobody listens at its memif socket; start the other end first, which has "
+     "role=server, or give this one role=server"),
     ("too little memory", [NULL], {"workers": 16}, None, ("prlimit", "--as=300000000"),
      "memory"),
     ("a packet socket without a privilege", [A], {}, None, as_nobody(),
