@@ -127,6 +127,7 @@ run(const struct options *options, struct cfg_model *model, struct dp *dp)
 		ctl_notify_ready();
 		if (ctl_daemon_run(daemon) == 0)
 			status = DONE;
+		ctl_log(CTL_LOG_INFO, "stopping");
 	}
 	dp_stop(dp);
 	ctl_daemon_destroy(daemon);
@@ -154,6 +155,7 @@ start(const struct options *options, struct cfg_model *model)
 			.device = plane->ports[i].device,
 			.mtu = plane->ports[i].mtu,
 			.wants_twin = plane->kernel == CFG_KERNEL_TAP};
+	ctl_log(CTL_LOG_INFO, "starting, version " SHUNT_VERSION);
 	if (ctl_limits_raise(model, start_conf.n_workers) != 0 ||
 		ctl_daemon_try_socket(model->control_socket) != 0)
 		return FAILED;

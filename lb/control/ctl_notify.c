@@ -2,6 +2,7 @@
 #include "ctl_notify.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
 #include <systemd/sd-daemon.h>
@@ -25,6 +26,16 @@ ctl_notify_reloading(void)
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
 		(uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u);
+}
+
+void
+ctl_notify_refused(const char *errors)
+{
+	if (errors == NULL)
+		(void)sd_notify(0, "STATUS=");
+	else
+		(void)sd_notifyf(0, "STATUS=reload refused: %.*s", (int)strcspn(errors, "\n"),
+			errors);
 }
 
 void

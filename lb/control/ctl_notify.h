@@ -19,6 +19,13 @@ void ctl_notify_ready(void);
 void ctl_notify_reloading(void);
 
 /**
+ * Why a reload was refused, for `systemctl status`; NULL: the last one was not.
+ *
+ * @param errors  A line each; the first is told.
+ */
+void ctl_notify_refused(const char *errors);
+
+/**
  * Stopping has begun.
  *
  * @param delay_ms  The orderly stop itself begins that much later; systemd's time limit for it

@@ -12,6 +12,7 @@
 #include "ctl_daemon.h"
 #include "ctl_fixed.h"
 #include "ctl_log.h"
+#include "ctl_notify.h"
 
 #define STOPS "shuntd stops"
 
@@ -34,6 +35,7 @@ struct ctl_reload {
 	bool is_reading;
 	bool is_taking_turn;
 	bool is_over;
+	bool is_refused; /* the last reload, and systemd knows */
 };
 
 /* A file that is read aside, to be put in force. */
@@ -268,6 +270,15 @@ origin_of(const struct reading *reading)
 	return origin;
 }
 
+/* errors: a line each; NULL: it was not refused. */
+static void
+tell_systemd(struct ctl_reload *reload, const char *errors)
+{
+	if (errors != NULL || reload->is_refused)
+		ctl_notify_refused(errors);
+	reload->is_refused = errors != NULL;
+}
+
 static void
 finish_call(struct reading *reading)
 {
@@ -276,11 +287,15 @@ finish_call(struct reading *reading)
 	char *obstacle;
 
 	if (!reading->is_read) {
-		ctl_log_refused("reload", reading->path, ctl_messages_text(&reading->messages));
+		const char *errors = ctl_messages_text(&reading->messages);
+
+		ctl_log_refused("reload", reading->path, errors);
+		tell_systemd(reading->reload, errors);
 		ctl_messages_answer(&reading->messages, CTL_RPC_INVALID_PARAMS, reading->call);
 		return;
 	}
 	obstacle = ctl_fixed_obstacle(ctl_daemon_wanted(daemon), &reading->next);
+	tell_systemd(reading->reload, obstacle);
 	if (obstacle != NULL) {
 		ctl_log_refused("reload", reading->path, obstacle);
 		ctl_call_error(reading->call, CTL_RPC_REFUSED, "%s", obstacle);
@@ -310,6 +325,8 @@ finish_hangup(struct reading *reading)
 		obstacle = ctl_fixed_obstacle(ctl_daemon_wanted(daemon), &reading->next);
 	if (obstacle != NULL)
 		ctl_log_refused("reload", reading->path, obstacle);
+	tell_systemd(reload,
+		reading->is_read ? obstacle : ctl_messages_text(&reading->messages));
 	if (!reading->is_read || obstacle != NULL) {
 		free(obstacle);
 		ctl_daemon_end_hangup(daemon, NULL, NULL);

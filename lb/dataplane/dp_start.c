@@ -9,6 +9,7 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_log.h>
 
 #include "dp_port.h"
 #include "dp_telemetry.h"
@@ -295,6 +296,9 @@ init_eal(struct arguments *args, const char *extra, FILE *messages)
 {
 	int ret;
 
+	/* By itself it writes into the system log, too, and there as errors what drivers say of
+	 * a start that goes well. What ends a start, messages tell. */
+	(void)rte_openlog_stream(stderr);
 	if (rte_eal_init(args->argc, args->argv) >= 0)
 		return 0;
 	ret = -rte_errno;

@@ -145,6 +145,8 @@ class Installed(unittest.TestCase):
         program = f"{PREFIX}/sbin/shuntd"
         self.assertTrue(os.access(f"{self.root}{program}", os.X_OK))
         self.assertIn(f"ExecStart={program} --config {SYSCONFDIR}/shunt/shunt.yaml", lines)
+        self.assertTrue(os.access(f"{self.root}{PREFIX}/bin/shuntctl", os.X_OK))
+        self.assertIn(f"ExecReload={PREFIX}/bin/shuntctl reload", lines)
         self.assertIn(f"ReadWritePaths=-{SYSCONFDIR}/shunt", lines)
 
     def test_systemd_takes_the_unit(self):
@@ -155,7 +157,7 @@ class Installed(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="shunt-unit-") as folder:
             unit = pathlib.Path(folder) / "shuntd.service"
             # It looks whether the program is there.
-            unit.write_text(text.replace(f"={PREFIX}/sbin", f"={self.prefix}/sbin"),
+            unit.write_text(re.sub(f"={PREFIX}/(s?bin)", rf"={self.prefix}/\1", text),
                             encoding="utf-8")
             done = run(analyze, "verify", "--man=no", unit)
         # It also speaks of other units of the machine; what it says of ours names ours.

@@ -1363,7 +1363,7 @@ class Clients(ControlCase):
             self.daemon.start()
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        self.assertEqual(self.log(), "shuntd: ready\n")
+        self.assertRegex(self.log(), r"^shuntd: starting, version [0-9.]+\nshuntd: ready\n$")
         clients = [self.connect() for _ in range(63)]
         self.assertEqual(clients[-1].call("status")["result"]["rpc"]["clients"], 63)
 

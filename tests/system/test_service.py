@@ -25,6 +25,24 @@ N_TOLD = 1000
 TIMEOUT_S = 60
 
 
+# A command, after a word into a system log that is the socket FOLDER/syslog.
+IN_DEV = """
+folder=$1
+shift
+mkdir "$folder/dev"
+mount -t tmpfs none "$folder/dev"
+for name in null zero random urandom; do
+        touch "$folder/dev/$name"
+        mount --bind "/dev/$name" "$folder/dev/$name"
+done
+touch "$folder/dev/log"
+mount --bind "$folder/syslog" "$folder/dev/log"
+mount --rbind "$folder/dev" /dev
+logger --socket /dev/log --rfc3164 here
+exec "$@"
+"""
+
+
 class ServiceCase(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-service-"))
@@ -35,6 +53,7 @@ class ServiceCase(unittest.TestCase):
         self.systemd.settimeout(TIMEOUT_S)
         self.config = self.folder / "shunt.yaml"
         self.process = None
+        self.status = None  # the last that it told
         self.addCleanup(self.kill)
 
     def kill(self):
@@ -69,9 +88,13 @@ class ServiceCase(unittest.TestCase):
         return (self.folder / "log").read_text(encoding="utf-8")
 
     def told(self):
-        """The next words, as a dictionary."""
-        text = self.systemd.recv(4096).decode("ascii")
-        return dict(line.split("=", 1) for line in text.splitlines())
+        """The next words, as a dictionary; a status on the way is kept."""
+        while True:
+            text = self.systemd.recv(65536).decode("utf-8")
+            words = dict(line.split("=", 1) for line in text.splitlines())
+            if list(words) != ["STATUS"]:
+                return words
+            self.status = words["STATUS"]
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -133,8 +156,29 @@ class Notifications(ServiceCase):
                 self.config.write_text(text, encoding="utf-8")
                 self.reload()
                 self.assertIn(says, self.log_text())
+                self.assertIn(self.status.removeprefix("reload refused: "), self.log_text())
+                self.assertRegex(self.status, "^reload refused: .+")
         self.write(4)
         self.reload()
+        self.assertEqual(self.status, "")
+        self.stop()
+
+    def test_a_reload_by_shuntctl_that_fails_is_told(self):
+        """As `systemctl reload` does it."""
+        self.start()
+        self.assertEqual(self.told(), {"READY": "1"})
+        good = self.config.read_text(encoding="utf-8")
+        for what, text in (("no YAML", "{"), ("two errors", "services:\n- 1\n- 2\n"),
+                           ("another socket", good.replace("shunt.sock", "other.sock"))):
+            with self.subTest(what):
+                self.config.write_text(text, encoding="utf-8")
+                said = self.answer(self.ask("reload"))["error"]["message"]
+                self.assertEqual(self.nothing_for(0.1), [])
+                self.assertEqual(self.status, f"reload refused: {said.splitlines()[0]}")
+                self.config.write_text(good, encoding="utf-8")
+                self.assertIn("result", self.answer(self.ask("reload")))
+                self.assertEqual(self.nothing_for(0.1), [])
+                self.assertEqual(self.status, "")
         self.stop()
 
     def test_a_reload_waits_for_nobody(self):
@@ -351,6 +395,7 @@ class Log(ServiceCase):
 
     def test_levels_in_the_journal(self):
         self.start_journal()
+        self.assertRegex(self.log_text(), r"^<6>shuntd: starting, version [0-9.]+\n")
         self.assertIn("<6>shuntd: ready\n", self.log_text())
         self.assertEqual(
             self.new_lines(lambda: self.done("backend.drain", service="web", name="web-1")),
@@ -363,7 +408,7 @@ class Log(ServiceCase):
         self.assertGreater(len(lines), 2)
         self.assertEqual({line[:3] for line in lines}, {"<3>"}, lines)
         self.assertIn("is not loaded", lines[-1])
-        self.stop()
+        self.assertEqual(self.new_lines(self.stop), ["<6>shuntd: stopping"])
 
     def test_levels_of_a_start_that_fails(self):
         log = self.folder / "log"
@@ -377,6 +422,25 @@ class Log(ServiceCase):
         lines = self.log_text().splitlines()
         self.assertGreater(len(lines), 1)
         self.assertEqual({line[:3] for line in lines}, {"<3>"}, lines)
+
+    def test_drivers_do_not_write_into_the_system_log(self):
+        """Where the unit has stderr go alone. There is another /dev here, with a log of ours."""
+        if os.geteuid() != 0:
+            self.skipTest("mounts take root")
+        self.write(3)
+        self.config.write_text(self.config.read_text(encoding="utf-8").replace(
+            "net_null0,no-rx=1", "net_memif,socket=/nosuch"), encoding="utf-8")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
+            log.bind(str(self.folder / "syslog"))
+            done = subprocess.run(
+                ["unshare", "--mount", "sh", "-euc", IN_DEV, "sh", self.folder, SHUNTD,
+                 "--config", self.config], check=False, text=True, stderr=subprocess.PIPE,
+                timeout=TIMEOUT_S)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("memif_connect_client", done.stderr)
+            self.assertTrue(log.recv(4096, socket.MSG_DONTWAIT).endswith(b": here"))
+            with self.assertRaises(BlockingIOError):
+                print(log.recv(4096, socket.MSG_DONTWAIT))
 
     def test_another_one_is_no_journal_of_ours(self):
         """Its JOURNAL_STREAM is inherited by what it starts with another stderr."""
