@@ -42,8 +42,8 @@ is_same_text(const char *a, const char *b)
 	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-static bool
-has_same_names(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
+bool
+ctl_fixed_has_same_ports(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
 {
 	if (a->n_ports != b->n_ports)
 		return false;
@@ -108,7 +108,7 @@ ctl_fixed_find(const struct cfg_model *old, const struct cfg_model *next)
 {
 	const struct cfg_dataplane *a = &old->dataplane;
 	const struct cfg_dataplane *b = &next->dataplane;
-	const bool are_same_ports = has_same_names(a, b);
+	const bool are_same_ports = ctl_fixed_has_same_ports(a, b);
 	struct findings found = {.keys = json_array()};
 
 	check(&found, a->workers == b->workers, "dataplane.workers");

@@ -12,6 +12,9 @@
 
 #include "cfg_model.h"
 
+/** The same names in the same order: then ports are changed, and none added or removed. */
+bool ctl_fixed_has_same_ports(const struct cfg_dataplane *a, const struct cfg_dataplane *b);
+
 /**
  * Find the keys that a running daemon cannot change from one model to another.
  *

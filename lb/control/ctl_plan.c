@@ -7,6 +7,7 @@
 
 #include "cfg_node.h"
 #include "ctl_apply.h"
+#include "ctl_fixed.h"
 #include "ctl_index.h"
 #include "ctl_params.h"
 #include "ctl_picking.h"
@@ -21,8 +22,9 @@ add_change(json_t *list, const char *key, json_t *from, json_t *to)
 		json_decref(to);
 		return 0;
 	}
-	return json_array_append_new(list, json_pack("{s:s, s:o, s:o}", CTL_KEY_KEY, key,
-						   CTL_KEY_FROM, from, CTL_KEY_TO, to));
+	return json_array_append_new(list,
+		json_pack("{s:o, s:o, s:o}", CTL_KEY_KEY, ctl_params_any_text(key),
+			CTL_KEY_FROM, from, CTL_KEY_TO, to));
 }
 
 static json_t *
@@ -89,7 +91,7 @@ make_vlan(const struct cfg_port *port)
 	return port->vlan == CFG_VLAN_NONE ? json_string("none") : json_integer(port->vlan);
 }
 
-/* A port as one value: few change, and then rarely. */
+/* A port as one value. */
 static json_t *
 make_port(const struct cfg_port *port)
 {
@@ -110,6 +112,57 @@ make_ports(const struct cfg_dataplane *plane)
 	for (size_t i = 0; i < plane->n_ports; i++)
 		failed |= json_array_append_new(list, make_port(&plane->ports[i]));
 	return ctl_params_finish(list, failed);
+}
+
+/* Named as among what takes a restart. Takes from and to. */
+static int
+add_port_change(json_t *list, const struct cfg_port *port, const char *key, json_t *from,
+	json_t *to)
+{
+	char *whole;
+	int failed;
+
+	if (asprintf(&whole, "dataplane.ports.%s.%s", port->name, key) < 0) {
+		json_decref(from);
+		json_decref(to);
+		return -1;
+	}
+	failed = add_change(list, whole, from, to);
+	free(whole);
+	return failed;
+}
+
+static int
+add_port(json_t *list, const struct cfg_port *now, const struct cfg_port *next)
+{
+	int failed = 0;
+
+	failed |= add_port_change(list, now, CTL_KEY_DEVICE, ctl_params_any_text(now->device),
+		ctl_params_any_text(next->device));
+	failed |= add_port_change(list, now, "addresses", make_addresses(now),
+		make_addresses(next));
+	failed |= add_port_change(list, now, "next_hop",
+		make_mac_or_null(now->has_next_hop, &now->next_hop),
+		make_mac_or_null(next->has_next_hop, &next->next_hop));
+	failed |= add_port_change(list, now, CTL_KEY_MTU, json_integer(now->mtu),
+		json_integer(next->mtu));
+	failed |= add_port_change(list, now, "answer_arp", json_boolean(now->answer_arp),
+		json_boolean(next->answer_arp));
+	failed |= add_port_change(list, now, "vlan", make_vlan(now), make_vlan(next));
+	return failed;
+}
+
+/* Key by key, unless there are others than there were. */
+static int
+add_ports(json_t *list, const struct cfg_dataplane *now, const struct cfg_dataplane *next)
+{
+	int failed = 0;
+
+	if (!ctl_fixed_has_same_ports(now, next))
+		return add_change(list, "dataplane.ports", make_ports(now), make_ports(next));
+	for (size_t i = 0; i < now->n_ports; i++)
+		failed |= add_port(list, &now->ports[i], &next->ports[i]);
+	return failed;
 }
 
 static int
@@ -147,7 +200,7 @@ add_dataplane(json_t *list, const struct cfg_dataplane *now, const struct cfg_da
 		json_integer(now->replies_source), json_integer(next->replies_source));
 	failed |= add_change(list, "dataplane.answer_arp", json_boolean(now->answer_arp),
 		json_boolean(next->answer_arp));
-	failed |= add_change(list, "dataplane.ports", make_ports(now), make_ports(next));
+	failed |= add_ports(list, now, next);
 	return failed;
 }
 

@@ -891,8 +891,21 @@ class Plans(ControlCase):
                     self.ctl("reload", self.folder / "next.yaml")
                 else:
                     plan = self.plan_in_vain(f"dataplane.ports.wan.{obstacle}", **keys)
-                self.assertEqual([one["key"] for one in plan["settings"]],
-                                 ["dataplane.ports"])
+                key, = set(changed) - set(port) or {"addresses"}
+                change, = plan["settings"]
+                self.assertEqual(change["key"], f"dataplane.ports.wan.{key}")
+                self.assertEqual(change["to"], changed[key])
+
+    def test_a_port_more_is_shown_whole(self):
+        self.start()
+        ports = [{"name": name, "device": f"net_null{i},no-rx=1",
+                  "addresses": [f"192.0.{2 + i}.1/24"], "next_hop": "02:00:00:00:00:fe"}
+                 for i, name in enumerate(("wan", "lan"))]
+        plan = self.plan_in_vain("dataplane.ports", dataplane={"ports": ports})
+        change, = plan["settings"]
+        self.assertEqual(change["key"], "dataplane.ports")
+        self.assertEqual([[one["name"] for one in change[side]] for side in ("from", "to")],
+                         [["wan"], ["wan", "lan"]])
 
     def test_bounds_take_a_restart(self):
         self.start()
@@ -916,7 +929,8 @@ class Plans(ControlCase):
         plan = self.plan(service(echo="drop", fragment="outer", mss_clamp=1400),
                          dataplane={"ports": [port]})
         change, = plan["settings"]
-        self.assertEqual([change[side][0]["vlan"] for side in ("from", "to")], ["keep", 7])
+        self.assertEqual(change,
+                         {"key": "dataplane.ports.wan.vlan", "from": "keep", "to": 7})
         self.assertEqual(plan["obstacle"], None)
         web, = plan["services"]
         self.assertEqual((web["changes"], web["slots_moved"]), ([
