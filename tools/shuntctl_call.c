@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl_client.h"
 #include "ctl_proto.h"
@@ -13,6 +14,10 @@
 #define SHOWN_MS   30000u
 /* The build of the largest tables is waited for. */
 #define BUILT_MS 120000u
+
+/* Between two tries where all places are taken: twice as long each time, to a limit. */
+#define PAUSE_MS     20u
+#define PAUSE_MS_MAX 500u
 
 #define REAL_DIGITS 9
 
@@ -135,23 +140,60 @@ tell_refusal(const char *method, const char *message, int code)
 		(void)fputs("shuntctl: nothing is loaded; what runs goes on\n", stderr);
 }
 
+static int
+connect_once(struct shuntctl *ctl)
+{
+	if (ctl->client != NULL)
+		return 0;
+	return ctl_client_open(ctl->socket, ctl->has_timeout ? ctl->timeout_ms : CONNECT_MS,
+		&ctl->client);
+}
+
+/*
+ * Where all places are taken, for another try: it takes the error then. Places become free by
+ * themselves, as the daemon closes who does nothing.
+ *
+ * @param left_ms   For how long to try.
+ * @param pause_ms  Before the next try.
+ */
+static bool
+wait_for_place(struct shuntctl *ctl, struct ctl_client_error *error, unsigned int *left_ms,
+	unsigned int *pause_ms)
+{
+	const unsigned int ms = *pause_ms < *left_ms ? *pause_ms : *left_ms;
+	const struct timespec pause = {.tv_nsec = (long)ms * 1000000};
+
+	if (error->code != CTL_ERROR_FULL || ms == 0)
+		return false;
+	free(error->message);
+	ctl_client_close(ctl->client);
+	ctl->client = NULL;
+	(void)nanosleep(&pause, NULL);
+	if (*left_ms != CTL_CLIENT_FOR_EVER)
+		*left_ms -= ms;
+	*pause_ms = *pause_ms * 2 < PAUSE_MS_MAX ? *pause_ms * 2 : PAUSE_MS_MAX;
+	return true;
+}
+
 int
 shuntctl_call(struct shuntctl *ctl, const char *method, json_t *params, json_t **result)
 {
+	unsigned int left_ms = ctl->has_timeout ? ctl->timeout_ms : CONNECT_MS;
+	unsigned int pause_ms = PAUSE_MS;
 	struct ctl_client_error error;
 	int status = SHUNTCTL_FAILED;
-	int ret = 0;
+	int ret;
 
-	if (ctl->client == NULL)
-		ret = ctl_client_open(ctl->socket,
-			ctl->has_timeout ? ctl->timeout_ms : CONNECT_MS, &ctl->client);
-	if (ret != 0) {
-		json_decref(params);
-		tell_no_connection(ctl->socket, -ret);
-		return SHUNTCTL_FAILED;
-	}
-	ret = ctl_client_call(ctl->client, method, params,
-		ctl->has_timeout ? ctl->timeout_ms : usual_ms(method), result, &error);
+	do {
+		ret = connect_once(ctl);
+		if (ret != 0) {
+			json_decref(params);
+			tell_no_connection(ctl->socket, -ret);
+			return SHUNTCTL_FAILED;
+		}
+		ret = ctl_client_call(ctl->client, method, params,
+			ctl->has_timeout ? ctl->timeout_ms : usual_ms(method), result, &error);
+	} while (ret == -EREMOTEIO && wait_for_place(ctl, &error, &left_ms, &pause_ms));
 	json_decref(params);
 	if (ret == 0)
 		return SHUNTCTL_DONE;

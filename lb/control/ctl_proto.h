@@ -12,6 +12,10 @@
 /** Of every result. */
 #define CTL_SCHEMA 1
 
+/** Code of the error of who finds all places taken: nothing of it was read, and it may try
+ * again. */
+#define CTL_ERROR_FULL 2
+
 /* Methods. */
 
 #define CTL_METHOD_STATUS         "status"

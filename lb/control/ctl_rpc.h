@@ -34,6 +34,7 @@
 #include <jansson.h>
 
 #include "ctl_loop.h"
+#include "ctl_proto.h"
 
 #define CTL_RPC_CLIENTS_MAX       64u
 #define CTL_RPC_REQUEST_BYTES_MAX (1u << 20)
@@ -55,6 +56,7 @@ enum ctl_rpc_error {
 	CTL_RPC_INVALID_PARAMS = -32602,
 	CTL_RPC_INTERNAL_ERROR = -32603,
 	CTL_RPC_REFUSED = 1, /**< understood, and not possible: the message says why */
+	CTL_RPC_FULL = CTL_ERROR_FULL,
 };
 
 struct ctl_rpc;  /* opaque */

@@ -20,8 +20,8 @@
 /* Who gives its place. */
 
 /* An error that answers nothing; to who has its line's end, so that it is a line of its own. */
-__attribute__((format(printf, 2, 3))) static void
-say_farewell(int fd, const char *message, ...)
+__attribute__((format(printf, 3, 4))) static void
+say_farewell(int fd, enum ctl_rpc_error code, const char *message, ...)
 {
 	char text[CTL_RPC_WHY_BYTES];
 	char line[2 * CTL_RPC_WHY_BYTES];
@@ -34,7 +34,7 @@ say_farewell(int fd, const char *message, ...)
 	n = snprintf(line, sizeof(line),
 		"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":%d,\"message\":\"%s\"}}"
 		"\n",
-		CTL_RPC_REFUSED, text);
+		code, text);
 	/* An idle connection's buffer has room for it; if not, the client sees an end. */
 	(void)send(fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -138,7 +138,7 @@ evict(struct ctl_rpc *rpc, struct ctl_rpc_client *client, const char *why)
 {
 	/* Not into the middle of an answer. */
 	if (ctl_bytes_length(&client->out) == 0)
-		say_farewell(client->fd,
+		say_farewell(client->fd, CTL_RPC_REFUSED,
 			"closed %s, for %u clients were connected and another came", why,
 			CTL_RPC_CLIENTS_MAX);
 	ctl_rpc_client_destroy(client);
@@ -214,7 +214,8 @@ static void
 refuse_client(struct ctl_rpc *rpc, int fd, unsigned int n)
 {
 	rpc->stats.refused++;
-	say_farewell(fd, "%u clients are connected already, and no more are taken", n);
+	say_farewell(fd, CTL_RPC_FULL,
+		"%u clients are connected already, and no more are taken", n);
 	(void)close(fd);
 }
 

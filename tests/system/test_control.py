@@ -1224,16 +1224,7 @@ class Clients(ControlCase):
         idle = [self.connect() for _ in range(64)]
         working = self.connect()  # there may be more in the backlog
         for number in (1, 2):
-            end = time.monotonic() + TIMEOUT_S
-            while True:
-                done = subprocess.run([SHUNTCTL, "--socket", self.daemon.socket, "status",
-                                       "--json"], check=False, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, timeout=TIMEOUT_S)
-                if done.returncode == DONE or time.monotonic() > end:
-                    break
-                self.assertIn(b"64 clients are connected already", done.stderr)
-                time.sleep(0.1)
-            self.assertEqual(json.loads(done.stdout)["rpc"]["evicted"], number)
+            self.assertEqual(self.json("status")["rpc"]["evicted"], number)
             idle.append(self.connect())
         told = json.loads(idle[0].file.readline())["error"]
         self.assertRegex(told["message"], "^closed after [0-9]+ s without a request")
@@ -1241,6 +1232,32 @@ class Clients(ControlCase):
         self.assertIn("64 clients", working.answer()["error"]["message"])
         # Told, and not again within the minute.
         self.assertEqual(self.log().count("was closed for a new one"), 1)
+
+    def test_a_thousand_connections_are_waited_out(self):
+        """Also where none of those that have a place may be closed yet."""
+        self.start()
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+        held = [socket.socket(socket.AF_UNIX) for _ in range(1000)]
+        for client in held:
+            self.addCleanup(client.close)
+            client.connect(str(self.daemon.socket))  # it waits while the backlog is full
+            with contextlib.suppress(BrokenPipeError):
+                client.sendall(b"{")  # more is to come
+
+        def let_go():
+            for client in held:
+                client.close()
+
+        done = self.run_ctl("--timeout", "1", "status", status=FAILED)
+        self.assertIn("64 clients are connected already", done.stderr)
+        timer = threading.Timer(2, let_go)
+        timer.start()
+        self.addCleanup(timer.join)
+        self.ctl("backend", "drain", "web/web-1")
+        # Once, however often it was tried.
+        self.assertEqual(self.json("status")["generation"], 2)
 
     def ask_without_pause(self, over, counts, place):
         """One client, and another when it is closed, until it is over."""

@@ -1008,7 +1008,7 @@ check_refused(const int fds[], int n)
 {
 	for (int i = 0; i < n; i++) {
 		expect_line(fds[i],
-			ERROR_LINE("null", "1",
+			ERROR_LINE("null", "2",
 				"64 clients are connected already, and no more are taken"));
 		expect_line(fds[i], "");
 		assert_int_equal(close(fds[i]), 0);
@@ -1334,7 +1334,7 @@ expect_no_place(const char *n)
 
 	run_turns(2);
 	(void)snprintf(line, sizeof(line),
-		ERROR_LINE("null", "1",
+		ERROR_LINE("null", "2",
 			"%s clients are connected "
 			"already, and no more are "
 			"taken"),
