@@ -87,6 +87,7 @@ compare_measure_balance(const uint32_t *owners, size_t n, const struct compare_s
 		balance.max_over_mean = fmax(balance.max_over_mean, ratio);
 		balance.min_over_mean = fmin(balance.min_over_mean, ratio);
 		squares += (ratio - 1) * (ratio - 1);
+		balance.n_without += ratio == 0;
 		n_weighted++;
 	}
 	free(counts);

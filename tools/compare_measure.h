@@ -33,6 +33,7 @@ struct compare_balance {
 	double max_over_mean;
 	double min_over_mean;
 	double stddev_over_mean;
+	size_t n_without; /**< backends with a weight and no slot or key */
 };
 
 /** What a change moves: shares of all slots or keys. */

@@ -7,7 +7,10 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A backend with so much more than its share is not noticed beside what flows differ by. */
+/*
+ * A backend with so much more than its share is not noticed beside what flows differ by. One
+ * with less has time to spare, so only one that gets nothing counts against an algorithm.
+ */
 #define EVEN_MAX 1.05
 
 /** What figures do not say of an algorithm, and a user should know; by enum. */
@@ -57,10 +60,12 @@ is_even(const struct compare_result *result)
 
 typedef double (*score_fn)(const struct compare_result *result);
 
+/** How far the backend that is farthest from its share is from it, either way. */
 static double
 score_evenness(const struct compare_result *result)
 {
-	return compare_mean(&result->max_over_mean);
+	return fmax(compare_mean(&result->max_over_mean) - 1,
+		1 - compare_mean(&result->min_over_mean));
 }
 
 /** Those that are even, by what they move; of equals the more even first. */
@@ -103,7 +108,7 @@ find_least(const struct compare_results *results, size_t n_backends, uint32_t n_
 		double value;
 
 		if (result == NULL || !is_of_the_set_alone(a) || a == COMPARE_MODULO ||
-			result->max_over_mean.n == 0)
+			result->max_over_mean.n == 0 || result->without.max > 0)
 			continue;
 		value = score(result);
 		if (!isnan(value) && (isnan(least_score) || value < least_score)) {
@@ -119,10 +124,13 @@ print_figures(const struct compare_result *result)
 {
 	const double needless = needless_of(result);
 
-	(void)printf("%s: max/mean %.3f", compare_algorithm_words[result->algorithm],
-		compare_mean(&result->max_over_mean));
+	(void)printf("%s: max/mean %.3f, min/mean %.3f",
+		compare_algorithm_words[result->algorithm],
+		compare_mean(&result->max_over_mean), compare_mean(&result->min_over_mean));
 	if (!isnan(needless))
 		(void)printf(", needless %.3g %% a change", 100 * needless);
+	if (!is_even(result))
+		(void)printf("; uneven");
 	(void)printf("\n");
 }
 
@@ -156,18 +164,18 @@ compare_report_advice(const struct compare_results *results, size_t n_backends,
 	} questions[] = {
 		{"most even", score_evenness},
 		{"moves the least", score_stillness},
-		{"of those within 5 % of even, moves the least", score_both},
+		{"with nobody 5 % above a share, moves the least", score_both},
 		{"builds a table of this size fastest", score_build},
 		{"least memory", score_memory},
 	};
 
 	(void)printf("What suits, by these figures, of what follows from the list of backends "
-		     "alone:\n");
+		     "alone\nand leaves nobody without:\n");
 	for (size_t i = 0; i < LB_N_ELEMENTS(questions); i++) {
 		const struct compare_result *result =
 			find_least(results, n_backends, n_slots, questions[i].score);
 
-		(void)printf("  %-46s", questions[i].what);
+		(void)printf("  %-48s", questions[i].what);
 		if (result == NULL)
 			(void)printf("none of these\n");
 		else

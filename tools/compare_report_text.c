@@ -89,6 +89,23 @@ print_change_row(const struct compare_results *results, const struct compare_res
 	(void)printf("\n");
 }
 
+/** Who is left out is said in words, too: a column's 0 among others is easily missed. */
+static void
+print_without(const struct compare_results *results, size_t n_backends, uint32_t n_slots)
+{
+	for (uint32_t a = 0; a < COMPARE_N_ALGORITHMS; a++) {
+		const struct compare_result *result =
+			compare_find(results, a, n_backends, n_slots);
+
+		if (result == NULL || result->without.max == 0)
+			continue;
+		(void)printf("%s: %s%.0f of %zu backends ha%s no %s\n",
+			compare_algorithm_words[a], result->without.n > 1 ? "up to " : "",
+			result->without.max, n_backends, result->without.max == 1 ? "s" : "ve",
+			result->n_slots > 0 ? "slot" : "key");
+	}
+}
+
 /** What each change asks for, whatever the algorithm. */
 static void
 print_minimal_row(const struct compare_result *result)
@@ -133,6 +150,7 @@ print_tables(const struct compare_results *results, size_t n_backends, uint32_t 
 		if (first == NULL || result->changes[0].minimal.n > first->changes[0].minimal.n)
 			first = result;
 	}
+	print_without(results, n_backends, n_slots);
 	if (first == NULL || first->n_changes == 0)
 		return;
 	print_change_heads(first);

@@ -108,7 +108,8 @@ compare_warn_shares(const struct compare_options *options, uint32_t n_slots,
 	if (n_small > 0 && has_slots)
 		(void)fprintf(stderr,
 			"shunt-compare: warning: the share of %zu of %zu backends is less than "
-			"one of %" PRIu32 " slots, so they may get none\n",
+			"one of %" PRIu32
+			" slots, so they get none, or more than their share\n",
 			n_small, set->n, n_slots);
 }
 
@@ -157,6 +158,7 @@ compare_measure_table(const struct compare_spec *spec, const struct compare_set 
 	compare_add_value(&result->max_over_mean, balance.max_over_mean);
 	compare_add_value(&result->min_over_mean, balance.min_over_mean);
 	compare_add_value(&result->stddev_over_mean, balance.stddev_over_mean);
+	compare_add_value(&result->without, (double)balance.n_without);
 	compare_add_value(&result->build_ms, cost.build_ms);
 	if (cost.plain_ms > 0)
 		compare_add_value(&result->build_over_plain, cost.build_ms / cost.plain_ms);

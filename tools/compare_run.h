@@ -36,6 +36,7 @@ struct compare_result {
 	struct compare_figure max_over_mean;
 	struct compare_figure min_over_mean;
 	struct compare_figure stddev_over_mean;
+	struct compare_figure without; /**< backends with a weight that get nothing */
 	struct compare_figure build_ms;
 	struct compare_figure build_over_plain; /**< Maglev's plain build of as many slots */
 	struct compare_figure build_bytes;

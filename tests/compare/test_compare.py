@@ -586,12 +586,41 @@ class Explains(CompareCase):
         def answers(*args):
             text, _ = run("--seeds", 3, *args)
             return {question: re.search(rf"{question} +(\w+)", text)[1] for question in
-                    ("most even", r"  moves the least", "of even, moves the least")}
+                    ("most even", r"  moves the least", "a share, moves the least")}
         self.assertEqual(list(answers().values()), ["maglev", "rendezvous", "stable"])
         self.assertEqual(list(answers("-a", "ring,bounded,modulo").values()),
                          ["bounded", "ring", "none"])
         self.assertEqual(list(answers("-a", "maglev,ring").values()),
                          ["maglev", "ring", "maglev"])
+
+    def test_who_is_left_out_is_told_and_what_leaves_out_is_not_advised(self):
+        rows = [
+            # As even as it gets at the top: who has 1000 of 1001 cannot have much more.
+            ("one beside a thousand times as much", "1000\n1\n", 4093, ["-a", "maglev,ketama"],
+             "ketama: up to 1 of 2 backends has no key", "maglev"),
+            ("a few slots of stable", "1\n" * 50 + "100\n" * 50, 6553,
+             ["-a", "stable,maglev"], r"stable: up to \d+ of 100 backends have no slot",
+             "maglev"),
+            ("nobody left", "1000\n1\n", 4093, ["-a", "ketama"],
+             "ketama: up to 1 of 2 backends has no key", "none of these"),
+        ]
+        for what, weights, size, args, says, advised in rows:
+            with self.subTest(what):
+                text, _ = run("--weights", self.put("w", weights), "--seeds", 2, "--keys",
+                              20000, "--size", size, "--changes", "remove-one", *args)
+                self.assertRegex(text, f"(?m)^{says}$")
+                found = re.findall(r"(?m)^  (?:most even|moves|with nobody|builds|least memory)"
+                                   r".*?  +(\w+)", text)
+                self.assertEqual(set(found) - {"none"}, {advised} - {"none of these"})
+
+    def test_what_is_even_leaves_nobody_out(self):
+        text, _ = run(*QUICK)
+        self.assertNotRegex(text, "ha(s|ve) no (slot|key)")
+
+    def test_what_is_uneven_is_called_so(self):
+        text, _ = run(*QUICK, "-a", "maglev,ring")
+        for line in re.findall(r"(?m)^  .*max/mean.*", text):
+            self.assertEqual("ring:" in line, line.endswith("; uneven"), line)
 
     def test_the_lessons_show_what_they_tell(self):
         text, _ = run("--teach")
