@@ -15,7 +15,8 @@
  * half of them for the last sqrt(n_slots) slots. Here the results are the same, and:
  *
  * - a probe reads one byte a slot, half of what the slots take, and while a claim needs a few
- *   probes they are made together, before a branch that would be mispredicted;
+ *   probes they are made together, before a branch that would be mispredicted; not where a
+ *   backend or two take most turns, as nobody comes to a slot of its own again;
  * - positions are fractions of the table (lb_fraction.h); at most 2^25 of them are added;
  * - once few slots are free, each free slot is asked for its rank in the permutation instead,
  *   (slot - offset) / skip, again a fraction, and the least rank wins: whatever lies before
@@ -26,6 +27,9 @@
 #define BLOCK_TURNS_PER_BACKEND 8u
 #define BLOCK_TURNS_MIN         512u
 #define BLOCK_TURNS_MAX         65535u /* a round takes 16 bits, and is at least one turn */
+
+/** As many largest weights as all are worth, up to which probes are made one by one. */
+#define FEW_WEIGHTS 2u
 
 /** Where a backend stands. */
 struct walker {
@@ -51,6 +55,7 @@ struct turns {
 	uint32_t n_turns;
 	uint32_t n_rounds;
 	bool is_equal;    /* each round is the same: everybody, in order */
+	bool has_few;     /* the largest weight is half of all or more */
 	uint16_t *order;  /* the block's claims: positions in backends[] */
 	uint32_t *drawn;  /* the same before sorting: round << 16 | position */
 	uint32_t *starts; /* first turn of each round of the block */
@@ -181,7 +186,10 @@ init_turns(struct turns *t, const struct lb_maglev_backend *backends, size_t n)
 		weight_min = weight < weight_min ? weight : weight_min;
 	}
 
-	*t = (struct turns){.is_equal = weight_min == weight_max};
+	*t = (struct turns){
+		.is_equal = weight_min == weight_max,
+		.has_few = weight_sum <= FEW_WEIGHTS * (uint64_t)weight_max,
+	};
 	t->n_rounds = (uint32_t)(aim * weight_max / weight_sum) + 1;
 	/*
 	 * A backend has at most n_rounds * weight / weight_max turns in a block, and one more:
@@ -311,9 +319,11 @@ probe_until(struct fill *f, uint32_t n_left, unsigned int n_probes)
 static void
 fill_slots(struct fill *f)
 {
-	probe_until(f, f->n_slots / 5 * 4, 1);
-	probe_until(f, f->n_slots / 4, 4);
-	probe_until(f, f->n_slots / 32, 8);
+	if (!f->turns.has_few) {
+		probe_until(f, f->n_slots / 5 * 4, 1);
+		probe_until(f, f->n_slots / 4, 4);
+		probe_until(f, f->n_slots / 32, 8);
+	}
 	probe_until(f, f->n_tail, 1);
 	list_free(f);
 	for (; f->n_free > 0; f->n_free--)
