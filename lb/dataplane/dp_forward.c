@@ -15,7 +15,8 @@
 /** Beside verdicts, and only between stages: its datagram's first fragment decides. */
 #define LATER (LB_N_VERDICTS + 2)
 
-#define UDP_BYTES 8u
+#define UDP_BYTES     8u
+#define UDP_LENGTH_AT 4u
 
 /* One burst between the stages. */
 struct stages {
@@ -387,21 +388,38 @@ follow_quoted_flow(const struct stages *s, uint16_t i, uint32_t ref)
 	return pick_backend(service, s->picks[i], d) ? LB_FORWARD : LB_DROP_NO_BACKEND;
 }
 
+/*
+ * The bytes from the L4 header on that are the packet's and in its first segment: what pads a
+ * short frame is its sender's to choose, and nobody behind sees it.
+ */
+static size_t
+l4_bytes(const struct rte_mbuf *m, const struct lb_packet *packet)
+{
+	const uint32_t end =
+		RTE_MIN((uint32_t)m->data_len, packet->ip_offset + packet->ip_bytes);
+
+	return end > packet->l4_offset ? end - packet->l4_offset : 0;
+}
+
 /* The server that a QUIC connection id names, if it is one of the service's and takes packets.
  */
 static bool
 find_server(const struct stages *s, uint16_t i, struct dp_decision *d)
 {
 	const struct rte_mbuf *m = s->burst->pkts[i];
-	const uint16_t offset = (uint16_t)(s->packets[i].l4_offset + UDP_BYTES);
+	const uint8_t *udp =
+		rte_pktmbuf_mtod_offset(m, const uint8_t *, s->packets[i].l4_offset);
 	const struct dp_backend *backend;
+	size_t n_bytes = l4_bytes(m, &s->packets[i]);
 	uint32_t id;
 
-	if (offset > m->data_len)
+	if (n_bytes < UDP_BYTES)
 		return false;
-	id = lb_quic_find(s->snapshot->services[d->service].quic,
-		rte_pktmbuf_mtod_offset(m, const uint8_t *, offset),
-		(size_t)m->data_len - offset);
+	n_bytes = RTE_MIN(n_bytes, (size_t)udp[UDP_LENGTH_AT] << 8 | udp[UDP_LENGTH_AT + 1]);
+	if (n_bytes < UDP_BYTES)
+		return false;
+	id = lb_quic_find(s->snapshot->services[d->service].quic, udp + UDP_BYTES,
+		n_bytes - UDP_BYTES);
 	if (id == LB_QUIC_NONE)
 		return false;
 	backend = dp_snapshot_live_backend(s->snapshot, id);
@@ -545,9 +563,9 @@ clamp_mss(const struct stages *s, uint16_t i, const struct dp_backend *backend)
 			? lb_mss_of(backend->mtu, backend->encap.n_bytes, packet->is_v6)
 			: clamp;
 
-	if (clamp != 0 && packet->l4_offset < m->data_len)
+	if (clamp != 0)
 		(void)lb_mss_clamp(rte_pktmbuf_mtod_offset(m, uint8_t *, packet->l4_offset),
-			(size_t)m->data_len - packet->l4_offset, mss);
+			l4_bytes(m, packet), mss);
 }
 
 /*

@@ -7,6 +7,7 @@ import struct
 
 import lib
 import wire
+from captures import Packet
 from lib import ROUTER, VIP, VIP6, at, config, items, service
 
 V1, V2, OTHER_VERSION = 1, 0x6B3343CF, 0xBABABABA
@@ -120,6 +121,50 @@ class Quic(lib.ReplayCase):
         packets.sort(key=lambda packet: packet.time_ns)
         result = self.same(packets, config(*both()))
         self.assertEqual(self.names(result), [*range(1, 11)] * 2)
+
+    def test_what_pads_a_frame_is_no_id(self):
+        """Nor what an IP packet has behind its UDP datagram: a flow stays where it is."""
+        one = service("web", 8, protocol="udp", port=443, affinity="quic",
+                      quic=[quic_config(0, 2, 4)])
+        for i, backend in enumerate(one["backends"]):
+            backend["quic_id"] = f"{i:04x}"
+        six = {**one, "name": "web6", "address": VIP6,
+               "backends": [{**b, "name": f"web6-{i}"} for i, b in
+                            enumerate(one["backends"], 1)]}
+
+        def frames(family, number):
+            """A flow's: with an id, and with what would be one of each server's behind."""
+            last = b"\x40" + b"\xff" * 30
+            yield wire.ether(datagram(family, number, long(b"\xff" * 8)))
+            yield wire.ether(datagram(family, number, last))
+            for server in range(8):
+                cid = b"\0" + server.to_bytes(2, "big") + bytes(4)
+                for behind in (cid, cid + bytes(20)):
+                    for payload in (b"", b"\0", b"\x40", b"\x40" + cid[:2]):
+                        bare = datagram(family, number, payload)
+                        yield wire.ether(bare) + behind[len(payload[1:]):]
+                        yield wire.ether(self.lengthen(bare, behind[len(payload[1:]):]))
+            yield wire.ether(self.lengthen(datagram(family, number, b"")[:-2] + b"\0\0",
+                                           last, udp_bytes=0))
+            yield wire.ether(datagram(family, number, last))
+
+        flows = [frames(family, number) for number in range(8) for family in (4, 6)]
+        rounds = list(zip(*flows))
+        result = self.same([Packet(frame, lib.FIRST_NS + i)
+                            for i, frame in enumerate(sum(rounds, ()))], config(one, six))
+        found = result.column("backend")
+        homes = found[:len(flows)]
+        for i in range(len(rounds)):
+            self.assertEqual(found[i * len(flows):(i + 1) * len(flows)], homes, i)
+        self.assertGreater(len(set(homes)), 4)
+
+    @staticmethod
+    def lengthen(packet, behind, udp_bytes=None):
+        """An IP packet with bytes behind its UDP datagram, which may say another length."""
+        ip = wire.parse_ip(packet)
+        head = ip.payload[:4] + struct.pack("!H", udp_bytes) + ip.payload[6:] \
+            if udp_bytes is not None else ip.payload
+        return wire.ip(ip.src, ip.dst, wire.UDP, head + behind)
 
     def test_ids_of_nobody_go_by_the_ports(self):
         """As under affinity 5-tuple, to the slot."""

@@ -9,6 +9,7 @@ import struct
 import captures
 import lib
 import wire
+from captures import Packet
 from lib import CLIENT, CLIENT6, FIRST_NS, VIP, VIP6, at, config, service
 
 CLIENT_MAC, OWN_MAC = wire.ROUTER_MAC, wire.OWN_MAC
@@ -557,6 +558,17 @@ class Configured(ReplyCase):
                 self.assertEqual(self.told(inner), room if is_lowered else asked, way.words)
                 if not is_lowered:
                     self.assertEqual(inner, packet)
+
+    def test_what_pads_a_frame_is_no_option(self):
+        """A SYN that claims a longer header than its packet has goes as it came."""
+        way = next(way for way in all_ways() if way.mode == "ipip" and way.family == 4)
+        bare = self.segment(way, wire.SYN, b"")
+        claims = bare[:32] + b"\x60" + bare[33:]
+        padded = wire.ether(claims) + b"\2\4\xff\xff" + b"\0\0"
+        result = self.replay([Packet(padded, lib.FIRST_NS)],
+                             config(way.service(mss_clamp=1200)))
+        found = wire.parse_tunnel(result.output.packets[0].data, way.mode).inner
+        self.assertEqual(found, claims)
 
 
 class Errors(lib.ReplayCase):
