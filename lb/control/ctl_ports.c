@@ -88,8 +88,8 @@ give_routes(const struct ctl_ports *ports, size_t port)
 		char to[LB_PREFIX_TEXT_BYTES];
 		char via[LB_ADDR_TEXT_BYTES];
 
-		/* That it is gone or down again will be told, and is no error of ours. */
-		if (rc == 0 || rc == -ENODEV || rc == -ENETDOWN)
+		/* That it is down again will be told, and is no error of ours. */
+		if (rc == 0 || rc == -ENETDOWN)
 			continue;
 		ctl_log(CTL_LOG_ERROR,
 			"port '%s': the kernel does not take the route to %s via %s: %s",
@@ -146,7 +146,9 @@ set_up_twin_again(const struct ctl_ports *ports, size_t port)
 	rc = give_addresses(ports, port);
 	if (ret == 0)
 		ret = rc;
-	if (ret != 0 && ret != -ENODEV) /* that will be told, and is no error of ours */
+	if (ret == -ENODEV) /* that will be told, and is no error of ours */
+		return;
+	if (ret != 0)
 		say_why_not_set_up(ports, port, ret);
 	give_routes(ports, port);
 }

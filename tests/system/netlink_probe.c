@@ -16,6 +16,7 @@
  *	show                    all that is watched
  *	up IF_INDEX MTU
  *	address IF_INDEX PREFIX
+ *	route IF_INDEX PREFIX GATEWAY
  */
 #include <errno.h>
 #include <stdio.h>
@@ -135,6 +136,7 @@ static int
 run_command(struct probe *probe, char *const words[], size_t n)
 {
 	struct lb_prefix prefix;
+	struct lb_addr via;
 
 	if (n >= 1 && strcmp(words[0], "watch") == 0)
 		return watch(probe, words + 1, n - 1);
@@ -149,6 +151,10 @@ run_command(struct probe *probe, char *const words[], size_t n)
 		lb_prefix_parse(words[2], &prefix) == 0)
 		return ctl_netlink_add_address(probe->netlink, (int)strtol(words[1], NULL, 10),
 			&prefix);
+	if (n == 4 && strcmp(words[0], "route") == 0 &&
+		lb_prefix_parse(words[2], &prefix) == 0 && lb_addr_parse(words[3], &via) == 0)
+		return ctl_netlink_add_route(probe->netlink, (int)strtol(words[1], NULL, 10),
+			&prefix, &via);
 	return -EINVAL;
 }
 

@@ -554,8 +554,10 @@ class Floods(NetlinkCase):
 
 
 class Commands(NetlinkCase):
+    EEXIST = -17
     ENODEV = -19
     EINVAL = -22
+    ENETUNREACH = -101
 
     def test_links_and_addresses(self):
         near("link set lan1 down")
@@ -575,6 +577,26 @@ class Commands(NetlinkCase):
         self.assertEqual(probe.command(f"up {lan1} 1"), self.EINVAL)
         self.assertEqual(probe.command("up 9999 1400"), self.ENODEV)
         self.assertEqual(probe.command("address 9999 10.7.0.1/24"), self.ENODEV)
+        self.end()
+
+    def test_routes(self):
+        lan0, lan1 = self.lans
+        probe = self.watch("203.0.113.1", "2001:db8::1")
+        for _ in range(2):
+            self.assertEqual(probe.command(f"route {lan0} 203.0.113.0/24 10.0.0.2"), 0)
+            self.assertEqual(probe.command(f"route {lan0} 2001:db8::/32 fd00:0::2"), 0)
+        for family, to, via in (("-4", "203.0.113.0/24", "10.0.0.2"),
+                                ("-6", "2001:db8::/32", "fd00::2")):
+            shown = near(f"{family} route show dev lan0 proto static").strip()
+            self.assertEqual(shown.split(" metric")[0].strip(), f"{to} via {via}")
+        self.expect({"203.0.113.1": self.at(0), "2001:db8::1": self.at(0)})
+        # To the same by another way: that of before stays.
+        self.assertEqual(probe.command(f"route {lan1} 203.0.113.0/24 10.0.1.2"), self.EEXIST)
+        self.assertEqual(probe.command(f"route {lan0} 203.0.113.0/24 10.0.0.3"), self.EEXIST)
+        self.assertEqual(probe.command(f"route {lan1} 2001:db8::/32 fd00:1::2"), self.EEXIST)
+        self.assertEqual(near("route show 203.0.113.0/24").split()[2], "10.0.0.2")
+        self.assertEqual(probe.command(f"route {lan0} 203.0.114.0/24 10.0.1.2"),
+                         self.ENETUNREACH)
         self.end()
 
 
