@@ -23,6 +23,7 @@
 #include "ctl_reload.h"
 #include "ctl_rpc_socket.h"
 #include "ctl_telemetry.h"
+#include "ctl_unreached.h"
 
 #define NS_PER_MS 1000000u
 
@@ -65,6 +66,7 @@ struct ctl_daemon {
 	bool is_stopping;
 	uint64_t reloading; /* generation of a reload that systemd knows of; 0: none */
 	struct ctl_reach reach;
+	struct ctl_unreached unreached;
 };
 
 /* Have health follow what is wanted. */
@@ -476,6 +478,14 @@ open_metrics(struct ctl_daemon *daemon)
 	return ret;
 }
 
+static void
+on_look(void *context)
+{
+	struct ctl_daemon *daemon = context;
+
+	ctl_unreached_look(&daemon->unreached, &daemon->reach, daemon->view);
+}
+
 static int
 start(struct ctl_daemon *daemon)
 {
@@ -509,6 +519,9 @@ start(struct ctl_daemon *daemon)
 		ret = ctl_notify_watch(daemon->loop);
 	if (ret == 0)
 		ret = put_first_in_force(daemon);
+	if (ret == 0)
+		ret = ctl_loop_add_timer(daemon->loop, CTL_UNREACHED_LOOK_MS,
+			CTL_UNREACHED_LOOK_MS, on_look, daemon, NULL);
 	return ret;
 }
 

@@ -248,3 +248,18 @@ ctl_reach_find(struct ctl_reach *reach, const struct cfg_model *model, struct ct
 	*n = reach->n_paths;
 	return 0;
 }
+
+enum ctl_reach_state
+ctl_reach_look(const struct ctl_reach *reach, const struct cfg_dataplane *plane,
+	const struct lb_addr *dst)
+{
+	const struct ctl_path *path = NULL;
+
+	if (reach->n_paths > 0)
+		path = bsearch(dst->bytes, reach->paths, reach->n_paths, sizeof(*path),
+			compare_path);
+	if (path == NULL)
+		return CTL_REACH_NO_ROUTE;
+	return path->is_resolved || plane->ports[path->port].has_next_hop ? CTL_REACH_FOUND
+									  : CTL_REACH_SILENT;
+}

@@ -30,6 +30,12 @@ struct ctl_reach {
 	size_t n_behind; /**< backends of l2 behind a router, as the log was told */
 };
 
+enum ctl_reach_state {
+	CTL_REACH_NO_ROUTE, /**< none by a port, and no port has a fixed next hop */
+	CTL_REACH_SILENT,   /**< there is one, by a neighbour that is not resolved */
+	CTL_REACH_FOUND,
+};
+
 /** Without ports. netlink: open, and not owned. */
 void ctl_reach_init(struct ctl_reach *reach, struct ctl_netlink *netlink);
 
@@ -48,5 +54,9 @@ void ctl_reach_forget(struct ctl_reach *reach);
  */
 int ctl_reach_find(struct ctl_reach *reach, const struct cfg_model *model,
 	struct ctl_path **paths, size_t *n) lb_must_check;
+
+/** How a backend's address was reached by the last ctl_reach_find(). */
+enum ctl_reach_state ctl_reach_look(const struct ctl_reach *reach,
+	const struct cfg_dataplane *plane, const struct lb_addr *dst);
 
 #endif

@@ -328,6 +328,10 @@ class Loss(PortCase):
                    near={"backends": [{"name": "one", "address": BACKEND[NEAR]},
                                       {"name": "two", "address": "203.0.113.9"}]})
         self.wait_for_hops(unreached=2, kept=0)
+        wait_until(lambda: "2 of 3 backends" in self.words(), self.words)
+        self.assertIn("2 of 3 backends without a next hop, what is for them is dropped, "
+                      "no_next_hop: as 'near/two', 203.0.113.9: there is no route to it by a "
+                      "port; see routes and next_hop of dataplane.ports[]", self.words())
         PAIR.ip("balancer", *route)
         self.wait_for_hops(unreached=1, kept=0)
         self.forwards(NEAR)
@@ -336,6 +340,7 @@ class Loss(PortCase):
         self.assertIn("port 'a': its twin a is down; next hops through it stay those of before",
                       self.words())
         self.forwards(NEAR)
+        self.assertEqual(self.words().count("without a next hop"), 1, self.words())
         # The kernel has that of one again, and the other is kept until there is a route.
         PAIR.ip("balancer", "link", "set", "dev", "a", "up")
         self.wait_for_hops(unreached=1, kept=1)
