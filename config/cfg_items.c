@@ -16,30 +16,6 @@ struct place {
 	uint32_t line;
 };
 
-/* As memmem(), which is slower where the first byte is rare. */
-static bool
-has_bytes(const char *text, size_t n_bytes, const char *bytes, size_t n)
-{
-	const char *const end = text + n_bytes;
-	const char *at = memchr(text, bytes[0], n_bytes);
-
-	while (at != NULL && (size_t)(end - at) >= n) {
-		if (memcmp(at, bytes, n) == 0)
-			return true;
-		at = memchr(at + 1, bytes[0], (size_t)(end - at) - 1);
-	}
-	return false;
-}
-
-/* libyaml's line ends besides '\n': lines would be counted otherwise than here. */
-static bool
-has_odd_lines(const char *text, size_t n_bytes)
-{
-	return memchr(text, '\r', n_bytes) != NULL || has_bytes(text, n_bytes, "\xc2\x85", 2) ||
-	       has_bytes(text, n_bytes, "\xe2\x80\xa8", 3) ||
-	       has_bytes(text, n_bytes, "\xe2\x80\xa9", 3);
-}
-
 /* Goes on to the begin of a line; false where there is none. */
 static bool
 go_to_line(struct place *place, uint32_t line)
@@ -118,7 +94,8 @@ cfg_items_find(const char *text, size_t n_bytes, const struct cfg_node *root,
 		return -ENOTSUP;
 	if (n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		return -ENOTSUP;
-	if (has_odd_lines(text, n_bytes))
+	/* Another line end of libyaml's: lines would be counted otherwise than here. */
+	if (memchr(text, '\r', n_bytes) != NULL)
 		return -ENOTSUP;
 
 	for (const struct cfg_node *item = services->first; item != NULL; item = item->next)

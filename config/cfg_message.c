@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfg_character.h"
 #include "cfg_nearest.h"
 
 /* Room for a sentence that lists the words or keys of one place. */
@@ -93,28 +94,24 @@ cfg_keep_text(const char *text, struct cfg_errors *errors)
 	return copy;
 }
 
+/* Four for each byte of a character of three, or four bytes, and NUL. */
+#define SHOWN_BYTES 13u
+
 /*
- * A character at text, as messages show it: itself, or \xNN for each byte of a control
- * character of either kind (U+0000..1F, 7F..9F). Returns its bytes in text.
+ * A character at text, as messages show it: itself, or \xNN for each byte of one that is not
+ * seen. Returns its bytes in text.
  */
 static size_t
-show_character(const char *text, char out[static 12])
+show_character(const char *text, char out[static SHOWN_BYTES])
 {
-	const unsigned char first = (unsigned char)text[0];
-	size_t n = 1;
+	uint32_t c = 0;
+	const size_t decoded = cfg_decode_character(text, strnlen(text, 4), &c);
+	const size_t n = decoded > 0 ? decoded : 1;
 
-	if (first < 0x20 || first == 0x7f) {
-		(void)snprintf(out, 12, "\\x%02x", first);
-		return 1;
-	}
-	if (first == 0xc2 && (unsigned char)text[1] < 0xa0) {
-		(void)snprintf(out, 12, "\\x%02x\\x%02x", first, (unsigned char)text[1]);
-		return 2;
-	}
-	while (n < 4 && ((unsigned char)text[n] & 0xc0) == 0x80)
-		n++;
 	memcpy(out, text, n);
 	out[n] = '\0';
+	for (size_t i = 0; cfg_find_character_flaw(c) != NULL && i < n; i++)
+		(void)snprintf(out + 4 * i, 5, "\\x%02x", (unsigned char)text[i]);
 	return n;
 }
 
@@ -125,7 +122,7 @@ append_shown(const char *text, char *out, size_t n)
 	size_t used = strlen(out);
 
 	while (*text != '\0') {
-		char shown[12];
+		char shown[SHOWN_BYTES];
 		const size_t taken = show_character(text, shown);
 		const size_t n_shown = strlen(shown);
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "cfg_character.h"
+
 /* Deeper than any configuration, and bounded for libyaml's sake and ours. */
 #define DEPTH_MAX 32u
 
@@ -328,39 +330,26 @@ tell_problem(const yaml_parser_t *parser, const char *text, size_t n_bytes,
 		hint == NULL ? "" : hint);
 }
 
-/* Bytes of the UTF-8 character at text that YAML may hold, or 0. */
-static size_t
-check_character(const unsigned char *text, size_t n_bytes)
+/* Tell what is wrong with the character at text, if anything. */
+static bool
+check_character(const char *text, size_t n_bytes, uint32_t c, struct cfg_pos pos,
+	struct cfg_errors *errors)
 {
-	static const struct {
-		unsigned char mask, value, n;
-		uint32_t min;
-	} forms[] = {
-		{0x80, 0x00, 1, 0},
-		{0xe0, 0xc0, 2, 0x80},
-		{0xf0, 0xe0, 3, 0x800},
-		{0xf8, 0xf0, 4, 0x10000},
-	};
-	uint32_t c;
-	size_t i = 0;
+	const char *flaw = n_bytes == 0 ? NULL : cfg_find_character_flaw(c);
 
-	while (i < LB_N_ELEMENTS(forms) && (text[0] & forms[i].mask) != forms[i].value)
-		i++;
-	if (i == LB_N_ELEMENTS(forms) || forms[i].n > n_bytes)
-		return 0;
-	c = text[0] & (unsigned char)~forms[i].mask;
-	for (size_t k = 1; k < forms[i].n; k++) {
-		if ((text[k] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (text[k] & 0x3fu);
-	}
-	if (c < forms[i].min || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f ||
-		(c > 0x7f && c < 0xa0 && c != 0x85) || c == 0xfeff || c == 0xfffe ||
-		c == 0xffff)
-		return 0;
-	return forms[i].n;
+	if (n_bytes > 0 && (flaw == NULL || c == '\t' || c == '\n' || c == '\r'))
+		return true;
+	if (n_bytes > 1)
+		cfg_error(errors, pos,
+			"the character U+%04" PRIX32
+			" cannot stand here, as it %s; expected text without it",
+			c, flaw);
+	else
+		cfg_error(errors, pos,
+			"the byte 0x%02x cannot stand here; expected UTF-8 text without "
+			"control characters",
+			(unsigned char)*text);
+	return false;
 }
 
 /* libyaml names no line where the text is not UTF-8, so that is looked at first. */
@@ -371,18 +360,16 @@ check_text(const char *text, size_t n_bytes, struct cfg_errors *errors)
 	size_t i = 0;
 
 	while (i < n_bytes) {
-		const unsigned char *at = (const unsigned char *)text + i;
-		const size_t n = check_character(at, n_bytes - i);
+		uint32_t c = (unsigned char)text[i];
+		size_t n = 1;
 
-		if (n == 0) {
-			cfg_error(errors, pos,
-				"the byte 0x%02x cannot stand here; expected UTF-8 text "
-				"without control characters",
-				*at);
-			return false;
+		if (c < 0x20 || c > 0x7e) {
+			n = cfg_decode_character(text + i, n_bytes - i, &c);
+			if (!check_character(text + i, n, c, pos, errors))
+				return false;
 		}
 		pos.column++;
-		if (*at == '\n')
+		if (c == '\n')
 			pos = (struct cfg_pos){pos.line + 1, 1};
 		i += n;
 	}

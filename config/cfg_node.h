@@ -175,6 +175,9 @@ bool cfg_scan_endpoint(const char *text, uint16_t port_min, struct lb_addr *addr
 /** Whether text can be a name, see cfg_read_name(). */
 bool cfg_is_name(const char *text);
 
+/** The same of n bytes, which may be any. */
+bool cfg_is_name_bytes(const char *text, size_t n);
+
 #define CFG_DURATION_TEXT_BYTES 24u
 
 /** A duration in the largest unit that needs no fraction, as cfg_read_duration() reads it. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cfg_character.h"
 #include "cfg_node.h"
 
 /* Words that some reader of YAML takes for a boolean or null. */
@@ -34,48 +35,23 @@ is_plain(const char *text)
 	       text[strspn(text, rest)] == '\0' && !is_special_word(text);
 }
 
-/* The character of two or three bytes at text, or 0 for any other. */
-static unsigned int
-decode_short(const char *text)
-{
-	const unsigned char *at = (const unsigned char *)text;
-
-	if ((at[0] & 0xe0) == 0xc0 && (at[1] & 0xc0) == 0x80)
-		return (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu);
-	if ((at[0] & 0xf0) == 0xe0 && (at[1] & 0xc0) == 0x80 && (at[2] & 0xc0) == 0x80)
-		return (at[0] & 0x0fu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
-	return 0;
-}
-
-/* What YAML does not print or folds as a line end: C1 controls, separators, byte order marks.
- */
-static bool
-is_hidden(unsigned int c)
-{
-	return (c >= 0x80 && c <= 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
-	       c == 0xfffe || c == 0xffff;
-}
-
 static void
 print_quoted(const char *text, FILE *to)
 {
 	(void)fputc('"', to);
 	while (*text != '\0') {
-		const unsigned char first = (unsigned char)*text;
-		const unsigned int c = decode_short(text);
+		uint32_t c = (unsigned char)*text;
+		const size_t n = cfg_decode_character(text, strnlen(text, 4), &c);
+		const size_t n_bytes = n > 0 ? n : 1;
 
-		if (is_hidden(c)) {
-			(void)fprintf(to, "\\u%04x", c);
-			text += c < 0x800 ? 2 : 3;
-			continue;
-		}
-		if (first < 0x20 || first == 0x7f)
-			(void)fprintf(to, "\\x%02x", first);
-		else if (first == '"' || first == '\\')
-			(void)fprintf(to, "\\%c", first);
+		/* A space that does not break is no flaw, but is not seen either. */
+		if (n > 0 && (cfg_find_character_flaw(c) != NULL || c == 0xa0))
+			(void)fprintf(to, c < 0x80 ? "\\x%02" PRIx32 : "\\u%04" PRIx32, c);
+		else if (c == '"' || c == '\\')
+			(void)fprintf(to, "\\%c", (int)c);
 		else
-			(void)fputc(first, to);
-		text++;
+			(void)fwrite(text, 1, n_bytes, to);
+		text += n_bytes;
 	}
 	(void)fputc('"', to);
 }

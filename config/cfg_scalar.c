@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfg_character.h"
+
 /* Digits from *text on, without a leading zero but for 0 itself; *text moves past them. */
 static bool
 scan_whole(const char **text, uint64_t *out)
@@ -265,19 +267,25 @@ cfg_read_word(const struct cfg_node *node, const char *what, const char *const w
 }
 
 bool
-cfg_is_name(const char *text)
+cfg_is_name_bytes(const char *text, size_t n)
 {
-	const size_t n = strlen(text);
+	size_t at = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const unsigned char c = (unsigned char)text[i];
+	while (at < n) {
+		uint32_t c;
+		const size_t taken = cfg_decode_character(text + at, n - at, &c);
 
-		/* c2 80..c2 9f are the control characters U+0080..U+009F. */
-		if (c < 0x20 || c == 0x7f || c == '/' ||
-			(c == 0xc2 && (unsigned char)text[i + 1] < 0xa0))
+		if (taken == 0 || c == '/' || cfg_find_character_flaw(c) != NULL)
 			return false;
+		at += taken;
 	}
 	return n >= 1 && n <= LB_NAME_BYTES_MAX;
+}
+
+bool
+cfg_is_name(const char *text)
+{
+	return cfg_is_name_bytes(text, strlen(text));
 }
 
 bool

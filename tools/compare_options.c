@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SEEDS_MAX 100000u
 #define KEYS_MAX  (1u << 28)
@@ -249,7 +250,9 @@ find_clash(const struct reading *reading)
 		       "--backends, --weights, --changes and --seeds out";
 	if (has_config && options->sizes.n > 1)
 		return "with --config one --size is enough";
-	if (options->weights.file != NULL && options->has_backends)
+	/* Where there is no such file, that is told when it is read. */
+	if (options->weights.file != NULL && options->has_backends &&
+		access(options->weights.file, F_OK) == 0)
 		return "a file of --weights says how many backends there are; leave "
 		       "--backends out";
 	return find_replicas_clash(options);

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cfg_character.h"
+#include "cfg_node.h"
+
 /** What a file is read into: names by their places, as the memory that they are in moves. */
 struct reading {
 	const char *file;
@@ -26,8 +29,8 @@ static void
 tell(struct reading *reading, const char *what)
 {
 	reading->is_wrong = true;
-	(void)fprintf(stderr, "shunt-compare: %s:%zu: %s\n", reading->file, reading->line,
-		what);
+	(void)fprintf(stderr, "shunt-compare: %s:%zu: %s\n", reading->file,
+		reading->line > 0 ? reading->line : 1, what);
 }
 
 static bool
@@ -36,34 +39,14 @@ is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/** Bytes of the UTF-8 character at text, of n_bytes bytes, or 0. */
-static size_t
-utf8_bytes(const unsigned char *text, size_t n_bytes)
-{
-	const unsigned char c = text[0];
-	const size_t n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-
-	if (n == 0 || n > n_bytes || c > 0xf4)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	/* Longer than it need be, a surrogate, or beyond the last. */
-	if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] > 0x9f) ||
-		(c == 0xf0 && text[1] < 0x90) || (c == 0xf4 && text[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 bool
 compare_is_utf8(const char *text, size_t n_bytes)
 {
-	const unsigned char *bytes = (const unsigned char *)text;
 	size_t at = 0;
 
 	while (at < n_bytes) {
-		const size_t n = utf8_bytes(bytes + at, n_bytes - at);
+		uint32_t c;
+		const size_t n = cfg_decode_character(text + at, n_bytes - at, &c);
 
 		if (n == 0)
 			return false;
@@ -87,6 +70,20 @@ is_weight(const char *text, size_t n_bytes, uint32_t *out)
 	}
 	*out = weight;
 	return n_bytes > 0;
+}
+
+/** Whether a name is numbers with space between, which weights in one line look like. */
+static bool
+is_list(const char *name, size_t n_bytes)
+{
+	bool has_space = false;
+
+	for (size_t i = 0; i < n_bytes; i++) {
+		if (!is_space(name[i]) && (name[i] < '0' || name[i] > '9'))
+			return false;
+		has_space |= is_space(name[i]);
+	}
+	return has_space;
 }
 
 static int
@@ -173,8 +170,14 @@ take_line(struct reading *reading, const char *text, size_t n_bytes)
 		tell(reading, "a name is 255 bytes at most");
 		return 0;
 	}
-	if (!compare_is_utf8(name, name_bytes)) {
-		tell(reading, "a name is UTF-8, and this one is not");
+	if (!cfg_is_name_bytes(name, name_bytes)) {
+		tell(reading, "a name is UTF-8 without '/' and control characters, and this "
+			      "one is not");
+		return 0;
+	}
+	if (is_list(name, name_bytes)) {
+		tell(reading, "these are several numbers; expected one backend a line: a "
+			      "weight, or a name and a weight");
 		return 0;
 	}
 	return add_backend(reading, name, name_bytes, weight);

@@ -484,11 +484,25 @@ class Weights(CompareCase):
             ("an overlong slash", b"\xe0\x80\xaf 1\n", "UTF-8"),
             ("half a character", b"\xc3 1\n", "UTF-8"),
             ("65536 backends", "1\n" * 65536, "65535 backends at most"),
+            ("a slash", "a/b 1\n", "w:1: a name is UTF-8 without '/'"),
+            ("a control character", "a\x01b 1\n", "w:1: a name is UTF-8 without"),
+            ("a NUL", "a\0b 1\n", "w:1: a name is UTF-8 without"),
+            ("a control character of two bytes", "1\na\x85 1\n", "w:2: a name is UTF-8"),
+            ("an override of direction", "a\u202eb 1\n", "w:1: a name is UTF-8 without"),
+            ("a list of weights", "1 2 3\n", "w:1: these are several numbers"),
+            ("an empty file", "", "w:1: there is no backend"),
         ]
         for what, content, says in rows:
             with self.subTest(what):
                 _, stderr = run("--weights", self.put("w", content), *QUICK, status=2)
                 self.assertIn(says, stderr)
+
+    def test_a_file_that_is_not_there_is_told_whatever_else_is_asked(self):
+        for args in ([], ["-b", 5]):
+            _, stderr = run("--weights", self.folder / "none", *args, status=2)
+            self.assertIn("cannot be opened: No such file", stderr)
+        _, stderr = run("--weights", self.put("w", "1\n"), "-b", 5, status=2)
+        self.assertIn("leave --backends out", stderr)
 
     def test_all_that_is_wrong_is_told_at_once(self):
         _, stderr = run("--weights", self.put("w", "a\nb 1\nb 1\n-\n"), status=2)

@@ -688,6 +688,22 @@ test_names(void **state)
 		{"\x7f", false},
 		{"\xc2\x80", false},
 		{"\xc2\x9f", false},
+		{"\xc2\x85", false},
+		{"a\xe2\x80\xae"
+		 "b",
+			false},
+		{"\xe2\x80\xaa", false},
+		{"\xe2\x80\xa7", true},
+		{"\xe2\x80\xaf", true},
+		{"\xe2\x81\xa5", true},
+		{"\xe2\x81\xa6", false},
+		{"\xe2\x81\xa9", false},
+		{"\xe2\x81\xaa", true},
+		{"\xe2\x80\xa8", false},
+		{"\xef\xbb\xbf", false},
+		{"\xef\xbf\xbf", false},
+		{"\xef\xbf\xbd", true},
+		{"\xff", false},
 	};
 
 	(void)state;

@@ -19,12 +19,13 @@ static const char *const odd_names[] = {"true", "No", "~", "null", "1", "0x10", 
 	".inf", "- a", "-", "--- a", "? a", ": a", "a: b", "a #b", "#a", "&a", "*a", "!a", "|",
 	">", "'", "\"", "\\", "\\n", "a\\", "{a}", "[a]", "a,b", "%a", "@a", "`a", "=", "<<",
 	" a", "a ", "  ", "\xc3\xa9", "\xe6\x97\xa5\xe6\x9c\xac", "\xf0\x9f\x98\x80",
-	"\xc2\xa0", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf", "\xef\xbf\xbe",
-	"\xef\xbf\xbf", "a\"b'c\\d: e", "y", "2001-12-14", "web-1", "a.b_c-d", "..."};
+	"\xc2\xa0", "a\"b'c\\d: e", "y", "2001-12-14", "web-1", "a.b_c-d", "..."};
 
 /* Texts that are no names: a device may hold any character. */
 static const char *const odd_texts[] = {"a\nb", "\t", "\x01", "\x1b[0m", "\x7f", "a/b",
-	"\xc2\x85", "\xc2\x80", "net_pcap0,iface=eth0", "0000:3b:00.0", "\r\n"};
+	"\xc2\x85", "\xc2\x80", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xae", "\xe2\x81\xa6",
+	"\xef\xbb\xbf", "\xef\xbf\xbe", "\xef\xbf\xbf", "net_pcap0,iface=eth0", "0000:3b:00.0",
+	"\r\n"};
 
 static char *
 print_model(const struct cfg_model *model)

@@ -1077,6 +1077,22 @@ static const struct {
 		      "- name: caf\351\n"),
 		"f:2:12: the byte 0xe9 cannot stand here; expected UTF-8 text without control "
 		"characters\n"},
+	{"a line end of YAML 1.1 and nobody else",
+		BYTES("services:\n"
+		      "- name: a\302\205b\n"),
+		"f:2:10: the character U+0085 cannot stand here, as it is a control "
+		"character; expected text without it\n"},
+	{"an override of direction",
+		BYTES("# a\n"
+		      "# \342\200\256\n"),
+		"f:2:3: the character U+202E cannot stand here, as it changes the direction "
+		"of text; expected text without it\n"},
+	{"a byte order mark in the middle", BYTES("# \357\273\277\n"),
+		"f:1:3: the character U+FEFF cannot stand here, as it is a byte order mark, "
+		"which stands at a file's beginning; expected text without it\n"},
+	{"no character", BYTES("# \357\277\277\n"),
+		"f:1:3: the character U+FFFF cannot stand here, as it is none of Unicode's; "
+		"expected text without it\n"},
 	{"UTF-8 longer than needed", BYTES("# \300\257\n"),
 		"f:1:3: the byte 0xc0 cannot stand here; expected UTF-8 text without control "
 		"characters\n"},
