@@ -83,7 +83,11 @@ lb_stable_backend(uint64_t h_1, uint64_t h_2, uint64_t h_3, uint32_t n_slots)
 	};
 }
 
-/** All inverses: from M = q * i + rest follows 1 / i = -q / rest, and rest is less than i. */
+/**
+ * All inverses: from M = q * i + rest follows 1 / i = -q / rest, and rest is less than i. That
+ * is one multiplication modulo M for each, where inverting one product of all takes three, and
+ * room for the products.
+ */
 static void
 init_inverses(struct fill *f)
 {

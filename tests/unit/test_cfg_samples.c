@@ -36,7 +36,7 @@ test_every_sample_is_read(void **state)
 		n++;
 	}
 	(void)closedir(dir);
-	EXPECT(n >= 8, "only %zu samples", n);
+	EXPECT(n >= 9, "only %zu samples", n);
 }
 
 /* Reads lines up to the closing fence as one configuration. */
