@@ -17,8 +17,8 @@
  * - a probe reads one byte a slot, half of what the slots take. Bits would take an eighth of
  *   that, but a shift more for each probe, and a claim is then a word's read and write. While a
  *   claim needs a few probes they are made together, before a branch that would be
- * mispredicted; not where a backend or two take most turns, as nobody comes to a slot of its
- * own again;
+ *   mispredicted; not where a backend or two take most turns, as nobody comes to a slot of
+ *   its own again;
  * - positions are fractions of the table (lb_fraction.h); at most 2^25 of them are added;
  * - once few slots are free, each free slot is asked for its rank in the permutation instead,
  *   (slot - offset) / skip, again a fraction, and the least rank wins: whatever lies before
