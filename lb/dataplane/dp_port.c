@@ -19,6 +19,7 @@
 
 #include "dp_port_rss.h"
 #include "dp_port_why.h"
+#include "dp_port_xdp.h"
 #include "lb_device.h"
 
 #define TX_RING_SIZE 1024u
@@ -308,7 +309,9 @@ check_device(const struct dp_port_conf *conf, const struct rte_eth_dev_info *inf
 			info->max_rx_queues);
 		return -EINVAL;
 	}
-	return 0;
+	return dp_port_is_xdp(info->driver_name)
+		       ? dp_port_check_xdp_queues(conf, info->max_rx_queues, messages)
+		       : 0;
 }
 
 /* @return the interface's, or 0. */

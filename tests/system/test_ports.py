@@ -8,6 +8,7 @@ that of `far` is behind b0, by the port's next_hop.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -33,6 +34,8 @@ BACKEND = {NEAR: "192.0.2.2", FAR: "192.0.3.2"}
 PEER_MAC = {"a1": "02:00:00:00:0a:01", "b1": "02:00:00:00:0b:01"}
 N = 40
 METRICS = "127.0.0.1:9101"
+TUNSETIFF = 0x400454CA
+IFF_TAP, IFF_NO_PI, IFF_MULTI_QUEUE = 0x0002, 0x1000, 0x0100
 
 
 class Pair:
@@ -52,14 +55,20 @@ class Pair:
             run("ip", "netns", "exec", self.netns(name), "sh", "-c",
                 "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6")
 
-    def link(self, letter, mtu=1500):
+    def link(self, letter, mtu=1500, queues=1):
         there = f"{letter}1"
-        self.ip("balancer", "link", "add", f"{letter}0", "mtu", mtu, "type", "veth", "peer",
-                "name", there, "address", PEER_MAC[there], "mtu", mtu, "netns",
-                self.netns("peer"))
+        each = ("mtu", mtu, "numtxqueues", queues, "numrxqueues", queues)
+        self.ip("balancer", "link", "add", f"{letter}0", *each, "type", "veth", "peer",
+                "name", there, "address", PEER_MAC[there], *each, "netns", self.netns("peer"))
+        for name, interface in (("balancer", f"{letter}0"), ("peer", there)):
+            if queues > 1:
+                self.set_queues(name, interface, "rx", queues, "tx", queues)
         self.ip("balancer", "link", "set", f"{letter}0", "up")
         self.ip("peer", "link", "set", there, "up")
         run("ip", "netns", "exec", self.netns("peer"), "ethtool", "-K", there, "tx", "off")
+
+    def set_queues(self, name, interface, *args):
+        run("ip", "netns", "exec", self.netns(name), "ethtool", "-L", interface, *args)
 
     def links(self):
         for letter in "ab":
@@ -80,19 +89,32 @@ class Pair:
         shown = json.loads(self.ip("balancer", "-j", "link", "show", interface))
         return bytes.fromhex(shown[0]["address"].replace(":", ""))
 
-    def socket(self, name, *kind):
-        """Of that namespace: a thread goes there for it."""
+    def inside(self, name, make):
+        """What make() gives in that namespace: a thread goes there for it."""
         made = []
 
         def enter():
             with open(f"/run/netns/{self.netns(name)}", "rb") as there:
                 if lab.LIBC.setns(there.fileno(), lab.CLONE_NEWNET) == 0:
-                    made.append(socket.socket(*kind))
+                    made.append(make())
 
         thread = threading.Thread(target=enter)
         thread.start()
         thread.join()
         return made[0]
+
+    def socket(self, name, *kind):
+        return self.inside(name, lambda: socket.socket(*kind))
+
+    def open_tap(self, interface):
+        """One more queue of a TAP device in the balancer."""
+        def make():
+            fd = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
+            flags = IFF_TAP | IFF_NO_PI | IFF_MULTI_QUEUE
+            fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", interface.encode(), flags))
+            return fd
+
+        return self.inside("balancer", make)
 
     def remove(self):
         for name in ("balancer", "peer"):
@@ -734,6 +756,44 @@ class Starts(PortCase):
         self.refuse([NULL], {"kernel": "tap"}, None, (),
                     "TAP device 'wan', cannot be made: there is an interface of that name; "
                     "give the port another name, or 'ip link del wan'")
+
+    def test_queues_that_an_xdp_socket_leaves_unread(self):
+        PAIR.unlink()
+        PAIR.link("a", queues=2)
+        self.mac = PAIR.mac("a0")
+        device = "net_af_xdp,iface=a0"
+        port = {"name": "a", "device": device, "next_hop": PEER_MAC["a1"]}
+        self.refuse([port], {}, None, (),
+                    f"port 'a': interface 'a0' receives by 2 queues, and device '{device}' "
+                    "reads 1: 'ethtool -L a0 rx 1'; or if it steers")
+        # Where somebody has it steer, he is told.
+        self.start([{**port, "device": f"{device},start_queue=0"}])
+        self.assertIn("reads 1 of the 2 queues of its interface; what comes by others is the "
+                      "kernel's", self.words())
+        self.finish()
+        # The cure. The other end sends by no more than this one receives by.
+        PAIR.set_queues("peer", "a1", "tx", 1)
+        PAIR.set_queues("balancer", "a0", "rx", 1)
+        self.start([port])
+        self.assertNotIn("queues", self.words())
+        self.expect(FAR, forwarded=N)
+        self.finish()
+
+    def test_an_xdp_socket_for_each_queue(self):
+        """Of a driver whose channels receive and send."""
+        PAIR.ip("balancer", "tuntap", "add", "dev", "many", "mode", "tap", "multi_queue")
+        self.addCleanup(PAIR.ip, "balancer", "link", "del", "many")
+        for _ in range(2):
+            self.addCleanup(os.close, PAIR.open_tap("many"))
+        PAIR.ip("balancer", "link", "set", "many", "up")
+        device = "net_af_xdp,iface=many"
+        self.refuse([{"name": "a", "device": device}], {}, None, (),
+                    f"interface 'many' receives by 2 queues, and device '{device}' reads 1: "
+                    "'ethtool -L many combined 1', or queue_count=2 in device: and "
+                    "dataplane.workers: 2; or if")
+        self.start([{"name": "a", "device": f"{device},queue_count=2"}], workers=2)
+        self.assertEqual(self.port("a")["rx_queues"], 2)
+        self.finish()
 
     def test_huge_pages_that_are_not_there(self):
         meminfo = pathlib.Path("/proc/meminfo").read_text(encoding="ascii")
