@@ -578,7 +578,12 @@ int dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
 /** Longest frame that a batch takes: libpcap's own limit, and an Ethernet header before it. */
 #define DP_FRAME_BYTES_MAX (262144u + 14u)
 
-/** Run what was added through the workers, and free what an earlier run gave. */
+/**
+ * Run what was added through the workers, and free what an earlier run gave. Where packets are
+ * among them that are fragments, may be cut or answered, all go one after the other, each as
+ * the results before it have been taken: what becomes of them hangs on their order, and is the
+ * same for any number of workers. So take all results before dp_publish().
+ */
 void dp_batch_run(struct dp_batch *batch);
 
 /**

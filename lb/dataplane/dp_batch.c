@@ -25,9 +25,11 @@ struct dp_batch {
 	struct dp_burst burst;
 	uint64_t cookies[DP_BURST_MAX];
 	struct dp_burst part; /* one worker's share */
+	uint8_t owners[DP_BURST_MAX];
 
 	/* Results: those of the burst in its order, after each what has_more; then settled. */
 	struct dp_chain settled;
+	uint16_t n_run;                   /* of the burst: the rest as results are taken */
 	uint16_t n_given;                 /* of the burst */
 	struct dp_chain after;            /* of the one given last, and still to be given */
 	struct rte_mbuf *held;            /* given last, and to be freed */
@@ -94,6 +96,7 @@ clear(struct dp_batch *batch)
 		while (dp_batch_next(batch, &ignored)) {
 		}
 	batch->burst.n = 0;
+	batch->n_run = 0;
 	batch->n_given = 0;
 	batch->has_run = false;
 }
@@ -223,7 +226,7 @@ hear_notes(struct dp_batch *batch, uint64_t now_ns)
 
 /* One worker's share, in the order of the batch, and its results back in place. */
 static void
-run_share(struct dp_batch *batch, const uint8_t owners[], unsigned int worker)
+run_share(struct dp_batch *batch, unsigned int worker)
 {
 	struct dp_burst *all = &batch->burst;
 	struct dp_burst *part = &batch->part;
@@ -232,7 +235,7 @@ run_share(struct dp_batch *batch, const uint8_t owners[], unsigned int worker)
 	part->n = 0;
 	part->is_placed = true;
 	for (uint16_t i = 0; i < all->n; i++) {
-		if (owners[i] != worker)
+		if (batch->owners[i] != worker)
 			continue;
 		part->pkts[part->n] = all->pkts[i];
 		part->now_ns[part->n] = all->now_ns[i];
@@ -270,33 +273,63 @@ attach_settled(struct dp_batch *batch, uint16_t i)
 	d->has_more = true;
 }
 
-/* Packet by packet, so that a fragment that comes after its first finds it known. */
+/*
+ * Packet by packet, whatever the number of workers: a fragment that comes after its first finds
+ * it known; replies, which all workers count together, are asked for in the order of time; and
+ * of those that are cut no more are in pieces than one and what waited for it.
+ */
 static void
-run_in_order(struct dp_batch *batch, const uint8_t owners[])
+run_next(struct dp_batch *batch)
 {
 	struct dp_burst *all = &batch->burst;
 	struct dp_burst *part = &batch->part;
+	const uint16_t i = batch->n_run++;
 
-	for (uint16_t i = 0; i < all->n; i++) {
-		part->pkts[0] = all->pkts[i];
-		part->now_ns[0] = all->now_ns[i];
-		part->wire_bytes[0] = all->wire_bytes[i];
-		part->n = 1;
-		part->is_placed = true;
-		run_worker(batch, batch->dp->workers[owners[i]], part);
-		all->pkts[i] = part->pkts[0];
-		all->decisions[i] = part->decisions[0];
-		hear_notes(batch, all->now_ns[i]);
-		attach_settled(batch, i);
+	part->pkts[0] = all->pkts[i];
+	part->now_ns[0] = all->now_ns[i];
+	part->wire_bytes[0] = all->wire_bytes[i];
+	part->n = 1;
+	part->is_placed = true;
+	run_worker(batch, batch->dp->workers[batch->owners[i]], part);
+	all->pkts[i] = part->pkts[0];
+	all->decisions[i] = part->decisions[0];
+	hear_notes(batch, all->now_ns[i]);
+	attach_settled(batch, i);
+}
+
+/* All at once, each worker its share. */
+static void
+run_shares(struct dp_batch *batch)
+{
+	struct dp *dp = batch->dp;
+
+	batch->n_run = batch->burst.n;
+	if (dp->n_workers == 1) {
+		batch->burst.is_placed = true;
+		run_worker(batch, dp->workers[0], &batch->burst);
+	} else {
+		for (unsigned int w = 0; w < dp->n_workers; w++)
+			run_share(batch, w);
 	}
+	hear_notes(batch, batch->burst.now_ns[batch->burst.n - 1]);
+}
+
+/* Whether what becomes of a packet may hang on others than its flow's. */
+static bool
+needs_order(const struct lb_packet *packet, uint32_t fits_bytes)
+{
+	return (packet->flags & (LB_PACKET_FRAGMENT | LB_PACKET_ECHO_REQUEST)) != 0 ||
+	       packet->ip_bytes > fits_bytes;
 }
 
 void
 dp_batch_run(struct dp_batch *batch)
 {
-	struct dp *dp = batch->dp;
-	uint8_t owners[DP_BURST_MAX] = {0};
-	bool has_fragments = false;
+	const struct dp *dp = batch->dp;
+	/* Relaxed: who runs batches is also who publishes. */
+	const struct dp_snapshot *snapshot =
+		atomic_load_explicit(&dp->current, memory_order_relaxed);
+	bool is_in_order = false;
 
 	if (batch->has_run)
 		clear(batch);
@@ -304,27 +337,18 @@ dp_batch_run(struct dp_batch *batch)
 	if (batch->burst.n == 0)
 		return;
 
-	if (dp->n_workers == 1) {
-		batch->burst.is_placed = true;
-		run_worker(batch, dp->workers[0], &batch->burst);
-		hear_notes(batch, batch->burst.now_ns[batch->burst.n - 1]);
-		return;
-	}
 	for (uint16_t i = 0; i < batch->burst.n; i++) {
 		struct lb_packet packet;
 
+		batch->owners[i] = 0;
 		if (dp_mbuf_parse(batch->burst.pkts[i], batch->burst.wire_bytes[i], &packet) !=
 			LB_FORWARD)
 			continue;
-		owners[i] = (uint8_t)dp_handoff_owner(&packet, dp->n_workers);
-		has_fragments |= (packet.flags & LB_PACKET_FRAGMENT) != 0;
+		batch->owners[i] = (uint8_t)dp_handoff_owner(&packet, dp->n_workers);
+		is_in_order |= needs_order(&packet, snapshot->fits_bytes);
 	}
-	if (has_fragments)
-		run_in_order(batch, owners);
-	else
-		for (unsigned int w = 0; w < dp->n_workers; w++)
-			run_share(batch, owners, w);
-	hear_notes(batch, batch->burst.now_ns[batch->burst.n - 1]);
+	if (!is_in_order)
+		run_shares(batch);
 }
 
 void
@@ -390,6 +414,8 @@ read_burst(struct dp_batch *batch, struct dp_result *out)
 		const uint16_t i = batch->n_given++;
 		const struct dp_decision *d = &burst->decisions[i];
 
+		if (i == batch->n_run)
+			run_next(batch);
 		if (d->verdict == DP_AWAY)
 			continue;
 		*out = (struct dp_result){.number = dp_beside(burst->pkts[i])->number,

@@ -311,6 +311,7 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 	uint8_t *is_taken;
 	int ret = -ENOMEM;
 
+	snapshot->fits_bytes = UINT16_MAX;
 	for (size_t i = 0; i < conf->n_backends; i++) {
 		if (conf->backends[i].id >= LB_BACKEND_IDS_MAX ||
 			conf->backends[i].service >= conf->n_services)
@@ -339,6 +340,8 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 		to->next_hop = from->next_hop;
 		to->has_next_hop = from->has_next_hop;
 		to->mtu = from->mtu;
+		if ((uint32_t)to->mtu - to->encap.n_bytes < snapshot->fits_bytes)
+			snapshot->fits_bytes = (uint32_t)to->mtu - to->encap.n_bytes;
 		to->is_live = from->is_live;
 		to->service = from->service;
 		to->port = (uint8_t)from->port;

@@ -72,6 +72,7 @@ struct dp_snapshot {
 	const struct dp_service *services;
 	const struct dp_backend *backends; /**< by id */
 	uint32_t n_ids;
+	uint32_t fits_bytes; /**< IP packets of so many fit every backend as they are */
 	uint64_t hash_seed;
 	bool has_kernel;
 	size_t n_answering;

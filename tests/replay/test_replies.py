@@ -571,6 +571,53 @@ class Configured(ReplyCase):
         self.assertEqual(found, claims)
 
 
+class Together(lib.ReplayCase):
+    """What all workers have together they have in the order of the packets."""
+
+    WORKERS = (1, 2, 4, 8)
+
+    @staticmethod
+    def ask(number, makes_echo):
+        client = f"203.0.113.{1 + number % 200}"
+        if makes_echo:
+            return wire.echo_request(client, VIP)
+        return wire.udp(client, VIP, 1000, 80, b"x" * 1472, fragment=DF)
+
+    def settings(self, total):
+        return config(service(protocol="any", port="any"),
+                      dataplane={"replies": {"total": total, "source": 1}})
+
+    def test_one_is_always_left(self):
+        for order in ((True,), (False,), (True, False), (False, False, True)):
+            packets = [at(2 * i, self.ask(i, order[i % len(order)])) for i in range(40)]
+            result = self.same(packets, self.settings(1), self.WORKERS)
+            self.assertEqual(result.report["packets"]["replied"], 40, order)
+
+    def test_more_than_there_are(self):
+        rng = random.Random(8)
+        packets = [at(i / 500, self.ask(rng.randrange(1000), rng.random() < 0.5))
+                   for i in range(1000)]
+        result = self.same(packets, self.settings(50), self.WORKERS)
+        replied = result.report["packets"]["replied"]
+        self.assertIn(replied, range(100, 151))
+        self.assertEqual(result.report["drops"]["rate_limited"], 1000 - replied)
+
+    def test_pieces_of_large_packets(self):
+        packets = [at(i / 1000, wire.udp(CLIENT, VIP, i, 80, bytes(65000), ident=i))
+                   for i in range(256)]
+        result = self.same(packets, config(service(protocol="any", port="any")), self.WORKERS)
+        self.assertEqual(result.column("verdict"), ["forward"] * 256)
+
+    def test_pieces_of_large_packets_that_waited(self):
+        halves = [wire.pieces(wire.udp(CLIENT, VIP, i, 80, bytes(64000), ident=i), 32000)
+                  for i in range(128)]
+        packets = [at(i / 1000, packet)
+                   for i, packet in enumerate([half[1] for half in halves] +
+                                              [half[0] for half in halves])]
+        result = self.same(packets, config(service(protocol="any", port="any")), self.WORKERS)
+        self.assertEqual(result.report["packets"]["forwarded"], len(packets))
+
+
 class Errors(lib.ReplayCase):
     """An error that others send about a flow goes where the flow goes, whatever it quotes."""
 
