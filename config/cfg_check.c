@@ -313,6 +313,26 @@ check_prefix(const struct cfg_service *service, struct cfg_errors *errors)
 			lb_prefix_format(address, found), lb_prefix_format(&right, expected));
 }
 
+/* Tunnels by protocol have no port, and those by UDP are no TCP. */
+static void
+check_carry(const struct cfg_service *service, struct cfg_errors *errors)
+{
+	const bool has_others = (service->carry & ~CFG_CARRIES_BY_UDP) != 0;
+
+	if (service->protocol == CFG_PROTOCOL_TCP)
+		cfg_error(errors, service->carry_pos,
+			"carry is for protocol any or udp, and this service has tcp; remove "
+			"it");
+	else if (service->protocol == CFG_PROTOCOL_UDP && has_others)
+		cfg_error(errors, service->carry_pos,
+			"carry: ipip, ipv6 and gre are for protocol any, and this service has "
+			"udp; remove them");
+	else if (service->port != 0 && has_others)
+		cfg_warning(errors, service->carry_pos,
+			"ipip, ipv6 and gre have no port, so carry needs 'port: any' to find "
+			"this service");
+}
+
 /* Keys that mean something with one value of another key only. */
 static void
 check_combinations(const struct cfg_service *service, struct cfg_errors *errors)
@@ -343,15 +363,8 @@ check_combinations(const struct cfg_service *service, struct cfg_errors *errors)
 		cfg_error(errors, service->mss_clamp_pos,
 			"mss_clamp is for protocol tcp or any, and this service has udp; "
 			"remove it");
-	if ((service->bad & CFG_BAD_PROTOCOL) == 0 && service->carry != 0 &&
-		service->protocol != CFG_PROTOCOL_ANY)
-		cfg_error(errors, service->carry_pos,
-			"carry is for protocol any, and this service has %s; remove it",
-			cfg_protocol_words[service->protocol]);
-	else if (service->carry != 0 && service->port != 0)
-		cfg_warning(errors, service->carry_pos,
-			"tunnels have no port, so carry needs 'port: any' to find this "
-			"service");
+	if ((service->bad & CFG_BAD_PROTOCOL) == 0 && service->carry != 0)
+		check_carry(service, errors);
 }
 
 /* can: whether tunnels to IPv6, IPv4 have an address to begin at. */

@@ -61,12 +61,16 @@ enum cfg_health_type {
 enum cfg_all_down { CFG_ALL_DOWN_KEEP, CFG_ALL_DOWN_DROP, CFG_N_ALL_DOWNS };
 enum cfg_idle { CFG_IDLE_POLL, CFG_IDLE_ADAPTIVE, CFG_N_IDLES };
 
-/** Tunnels that a service of protocol any may carry; bits of cfg_service.carry. */
+/** Tunnels that a service may carry; bits of cfg_service.carry. */
 enum {
 	CFG_CARRY_IPIP = 1 << 0 /* 4 */,
 	CFG_CARRY_IPV6 = 1 << 1 /* 41 */,
-	CFG_CARRY_GRE = 1 << 2,
-	CFG_N_CARRIES = 3
+	CFG_CARRY_GRE = 1 << 2 /* 47 */,
+	CFG_CARRY_GUE = 1 << 3,
+	CFG_CARRY_VXLAN = 1 << 4,
+	CFG_CARRY_GENEVE = 1 << 5,
+	CFG_N_CARRIES = 6,
+	CFG_CARRIES_BY_UDP = CFG_CARRY_GUE | CFG_CARRY_VXLAN | CFG_CARRY_GENEVE
 };
 
 /**

@@ -179,10 +179,10 @@ decode_table(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 static bool
 decode_tunnel(const struct cfg_node *node, struct cfg_errors *errors, uint8_t *out)
 {
-	static const char *const numbers[CFG_N_CARRIES] = {"4", "41", "47"};
+	static const char *const numbers[] = {"4", "41", "47"};
 	unsigned int i;
 
-	for (i = 0; node->kind == CFG_SCALAR && i < CFG_N_CARRIES; i++) {
+	for (i = 0; node->kind == CFG_SCALAR && i < LB_N_ELEMENTS(numbers); i++) {
 		if (strcmp(node->text, numbers[i]) == 0) {
 			*out = (uint8_t)(1u << i);
 			return true;

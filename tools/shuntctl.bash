@@ -40,7 +40,7 @@ _shuntctl()
 	--affinity) names=(5-tuple source-ip source-ip-port quic) ;;
 	--forward) names=(l2 ipip gre gue vxlan) ;;
 	--table) names=(maglev ring rendezvous stable) ;;
-	--carry) names=(ipip ipv6 gre) ;;
+	--carry) names=(ipip ipv6 gre gue vxlan geneve) ;;
 	--echo) names=(reply forward drop) ;;
 	--fragment) names=(inner outer drop) ;;
 	--mss-clamp) names=(auto) ;;

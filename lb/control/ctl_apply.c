@@ -278,14 +278,6 @@ mac_of(const struct lb_addr *addr)
 	return mac;
 }
 
-static uint16_t
-tunnel_port(const struct cfg_service *service)
-{
-	if (service->tunnel_port != 0)
-		return service->tunnel_port;
-	return service->forward == CFG_FORWARD_VXLAN ? LB_VXLAN_PORT : LB_GUE_PORT;
-}
-
 static int
 compare_dst(const void *key, const void *item)
 {
@@ -362,7 +354,7 @@ translate_backend(struct build *build, const struct cfg_service *service,
 		.mode = (enum lb_forward_mode)service->forward,
 		.src = src,
 		.dst = from->address,
-		.udp_port = tunnel_port(service),
+		.udp_port = ctl_apply_tunnel_port(service),
 		.vni = service->vni,
 		.inner_dst = from->has_mac ? from->mac : mac_of(&from->address),
 		.inner_src = mac_of(&src),
@@ -400,6 +392,8 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 		.match = ctl_apply_match(service),
 		.affinity = ctl_apply_affinity(service),
 		.carry = service->carry,
+		.forward = (enum lb_forward_mode)service->forward,
+		.tunnel_port = ctl_apply_tunnel_port(service),
 		.echo = (enum dp_echo)service->echo,
 		.fragment = (enum dp_fragmenting)service->fragment,
 		.mss_clamp = service->mss_clamp,

@@ -152,6 +152,9 @@ int ctl_apply_configure(const struct cfg_service *service, uint64_t hash_seed,
 int ctl_apply_overlay(const struct cfg_service *service, const uint8_t *shares,
 	struct dp_table *configured, struct dp_table **out) lb_must_check;
 
+/** The UDP port of a service's tunnels, where they have one: the mode's own unless it says. */
+uint16_t ctl_apply_tunnel_port(const struct cfg_service *service);
+
 /** What finds a service, as the table of services has it; its place is left 0. */
 struct lb_service_match ctl_apply_match(const struct cfg_service *service);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lb_stable.h"
+#include "lb_tunnel.h"
 
 static_assert((int)CFG_N_ALGORITHMS == (int)LB_N_ALGORITHMS && (int)CFG_RING == (int)LB_RING &&
 		      (int)CFG_RENDEZVOUS == (int)LB_RENDEZVOUS &&
@@ -42,10 +43,13 @@ static_assert((int)CFG_N_FORWARDS == (int)LB_N_FORWARD_MODES &&
 		      (int)CFG_FORWARD_GRE == (int)LB_FORWARD_GRE &&
 		      (int)CFG_FORWARD_GUE == (int)LB_FORWARD_GUE,
 	"the language's forward modes are core's");
-static_assert((int)CFG_CARRY_IPIP == (int)DP_CARRY_IPIP &&
-		      (int)CFG_CARRY_IPV6 == (int)DP_CARRY_IPV6 &&
-		      (int)CFG_CARRY_GRE == (int)DP_CARRY_GRE,
-	"the language's tunnels are the data plane's");
+static_assert((int)CFG_CARRY_IPIP == (int)LB_TUNNEL_IPIP &&
+		      (int)CFG_CARRY_IPV6 == (int)LB_TUNNEL_IPV6 &&
+		      (int)CFG_CARRY_GRE == (int)LB_TUNNEL_GRE &&
+		      (int)CFG_CARRY_GUE == (int)LB_TUNNEL_GUE &&
+		      (int)CFG_CARRY_VXLAN == (int)LB_TUNNEL_VXLAN &&
+		      (int)CFG_CARRY_GENEVE == (int)LB_TUNNEL_GENEVE,
+	"the language's tunnels are core's");
 
 static uint8_t
 protocol_number(enum cfg_protocol protocol)
@@ -58,6 +62,14 @@ protocol_number(enum cfg_protocol protocol)
 	default:
 		return 0;
 	}
+}
+
+uint16_t
+ctl_apply_tunnel_port(const struct cfg_service *service)
+{
+	if (service->tunnel_port != 0)
+		return service->tunnel_port;
+	return service->forward == CFG_FORWARD_VXLAN ? LB_VXLAN_PORT : LB_GUE_PORT;
 }
 
 struct lb_service_match

@@ -13,6 +13,7 @@
 #include "lb_encap.h"
 #include "lb_hash.h"
 #include "lb_service_table.h"
+#include "lb_tunnel.h"
 #include "lb_verdict.h"
 
 /* Whether the flow table decides. The first: the workers did not say, or were not asked. */
@@ -107,6 +108,22 @@ ask_workers(struct dp *dp, const struct ctl_view *view, struct decision *d)
 	}
 }
 
+/* Whether the service refuses the tunnels that have the port. */
+static bool
+refuses(const struct cfg_model *model, const struct cfg_service *service, uint16_t port)
+{
+	const struct lb_service_match match = ctl_apply_match(service);
+	uint8_t tunnels = lb_tunnel_of_port(port);
+
+	for (size_t i = 0; i < model->n_services; i++) {
+		if (ctl_apply_tunnel_port(&model->services[i]) == port)
+			tunnels |= lb_tunnel_of_mode(
+				(enum lb_forward_mode)model->services[i].forward);
+	}
+	return (tunnels & lb_tunnel_refused(&match, service->carry, tunnels,
+				  (enum lb_forward_mode)service->forward)) != 0;
+}
+
 /* As the packet path decides: the entry first, and then the table. */
 static void
 decide(struct dp *dp, const struct ctl_view *view, const struct lb_flow_key *key,
@@ -124,6 +141,11 @@ decide(struct dp *dp, const struct ctl_view *view, const struct lb_flow_key *key
 						  : LB_TO_KERNEL};
 	if (place == LB_SERVICE_NONE)
 		return;
+	if (key->proto == IPPROTO_UDP &&
+		refuses(model, &model->services[place], ntohs(key->dport_be))) {
+		d->verdict = LB_DROP_UNSUPPORTED_L4;
+		return;
+	}
 	d->service = &model->services[place];
 	d->hash = lb_hash_flow(key, dp_flow_seed(dp));
 	d->pick = lb_hash_pick(key, ctl_apply_affinity(d->service), model->hash_seed);

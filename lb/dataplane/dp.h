@@ -145,8 +145,10 @@ enum dp_fragmenting {
 struct dp_service_conf {
 	struct lb_service_match match; /**< its service is set from the place in the array */
 	enum lb_affinity affinity;
-	uint8_t carry;     /**< DP_CARRY_*: tunnels it takes */
-	enum dp_echo echo; /**< of services with one prefix, the first one's holds */
+	uint8_t carry;                /**< LB_TUNNEL_*: tunnels it takes */
+	enum lb_forward_mode forward; /**< its backends' */
+	uint16_t tunnel_port;         /**< of GUE or VXLAN, host order; otherwise unused */
+	enum dp_echo echo;            /**< of services with one prefix, the first one's holds */
 	enum dp_fragmenting fragment;
 	uint16_t mss_clamp; /**< largest MSS of a SYN; 0: as it is; or DP_MSS_AUTO */
 	/** Server ids in QUIC connection ids; value is a backend's id. */
@@ -156,8 +158,6 @@ struct dp_service_conf {
 	size_t n_quic_servers;
 	struct dp_table *table; /**< the snapshot takes a reference of its own */
 };
-
-enum { DP_CARRY_IPIP = 1 << 0, DP_CARRY_IPV6 = 1 << 1, DP_CARRY_GRE = 1 << 2 };
 
 struct dp_backend_conf {
 	uint32_t id;       /**< below LB_BACKEND_IDS_MAX, no two alike */

@@ -11,6 +11,7 @@
 #include "lb_icmp.h"
 #include "lb_mss.h"
 #include "lb_packet.h"
+#include "lb_tunnel.h"
 
 /** Beside verdicts, and only between stages: its datagram's first fragment decides. */
 #define LATER (LB_N_VERDICTS + 2)
@@ -84,14 +85,23 @@ carries(const struct dp_service *service, uint8_t proto)
 {
 	switch (proto) {
 	case IPPROTO_IPIP:
-		return (service->carry & DP_CARRY_IPIP) != 0;
+		return (service->carry & LB_TUNNEL_IPIP) != 0;
 	case IPPROTO_IPV6:
-		return (service->carry & DP_CARRY_IPV6) != 0;
+		return (service->carry & LB_TUNNEL_IPV6) != 0;
 	case IPPROTO_GRE:
-		return (service->carry & DP_CARRY_GRE) != 0;
+		return (service->carry & LB_TUNNEL_GRE) != 0;
 	default:
 		return false;
 	}
+}
+
+/* Whether it comes to a port of a tunnel that the service refuses. */
+static bool
+refuses(const struct dp_snapshot *snapshot, const struct dp_service *service,
+	const struct lb_flow_key *key)
+{
+	return unlikely(service->refused != 0) && key->proto == IPPROTO_UDP &&
+	       (snapshot->tunnels[ntohs(key->dport_be)] & service->refused) != 0;
 }
 
 /*
@@ -195,6 +205,8 @@ find_service(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
 		return unless_served(snapshot, &packet->dst, LB_DROP_UNSUPPORTED_L4);
 	if (found == LB_SERVICE_NONE)
 		return LB_TO_KERNEL;
+	if (refuses(snapshot, &snapshot->services[found], key))
+		return LB_DROP_UNSUPPORTED_L4;
 
 	*service = found;
 	return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;

@@ -7,6 +7,9 @@
 
 #include "dp_memory.h"
 #include "lb_limits.h"
+#include "lb_tunnel.h"
+
+#define N_UDP_PORTS ((size_t)UINT16_MAX + 1)
 
 /* Memory for a picker of the table. */
 static int
@@ -234,6 +237,25 @@ build_quic(const struct dp_service_conf *from, struct dp_service *to)
 		from->n_quic_servers, &to->quic);
 }
 
+/* All services' tunnels: another balancer has them, too, and they may come from there. */
+static int
+build_tunnels(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
+{
+	static const uint16_t ports[] = {LB_GUE_PORT, LB_VXLAN_PORT, LB_GENEVE_PORT};
+	uint8_t *tunnels = dp_memory_zalloc(N_UDP_PORTS);
+
+	if (tunnels == NULL)
+		return -ENOMEM;
+	snapshot->tunnels_mem = tunnels;
+	snapshot->tunnels = tunnels;
+	for (size_t i = 0; i < LB_N_ELEMENTS(ports); i++)
+		tunnels[ports[i]] = lb_tunnel_of_port(ports[i]);
+	for (size_t i = 0; i < conf->n_services; i++)
+		tunnels[conf->services[i].tunnel_port] |=
+			lb_tunnel_of_mode(conf->services[i].forward);
+	return 0;
+}
+
 static int
 copy_services(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
@@ -255,6 +277,8 @@ copy_services(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 		services[i].ids = table->ids;
 		services[i].affinity = (uint8_t)from->affinity;
 		services[i].carry = from->carry;
+		services[i].refused = lb_tunnel_refused(&from->match, from->carry,
+			snapshot->tunnels[from->match.port], from->forward);
 		services[i].echo = (uint8_t)from->echo;
 		services[i].fragment = (uint8_t)from->fragment;
 		services[i].mss_clamp = from->mss_clamp;
@@ -438,6 +462,8 @@ dp_snapshot_create(const struct dp_snapshot_conf *conf, struct dp_snapshot **out
 	if (ret == 0)
 		ret = build_backends(snapshot, conf);
 	if (ret == 0)
+		ret = build_tunnels(snapshot, conf);
+	if (ret == 0)
 		ret = copy_services(snapshot, conf);
 	if (ret == 0)
 		ret = copy_answering(snapshot, conf);
@@ -464,6 +490,7 @@ dp_snapshot_destroy(struct dp_snapshot *snapshot)
 		dp_memory_free(service->quic_mem, service->quic_bytes);
 	}
 	free(snapshot->services_mem);
+	dp_memory_free(snapshot->tunnels_mem, N_UDP_PORTS);
 	free(snapshot->own_mem);
 	dp_memory_free(snapshot->echo_mem, snapshot->echo_bytes);
 	free(snapshot->networks_mem);

@@ -29,7 +29,8 @@ struct dp_service {
 	const uint32_t *ids;              /**< the table's */
 	struct dp_table *table;           /**< held; not read by workers */
 	uint8_t affinity;                 /**< enum lb_affinity */
-	uint8_t carry;                    /**< DP_CARRY_* */
+	uint8_t carry;                    /**< LB_TUNNEL_* */
+	uint8_t refused;                  /**< LB_TUNNEL_* by UDP */
 	uint8_t echo;                     /**< enum dp_echo */
 	uint8_t fragment;                 /**< enum dp_fragmenting */
 	uint16_t mss_clamp;               /**< 0: none; or DP_MSS_AUTO */
@@ -71,6 +72,7 @@ struct dp_snapshot {
 	const struct lb_service_table *echo; /**< whose echo a service address' is */
 	const struct dp_service *services;
 	const struct dp_backend *backends; /**< by id */
+	const uint8_t *tunnels;            /**< LB_TUNNEL_* by UDP port, host order */
 	uint32_t n_ids;
 	uint32_t fits_bytes; /**< IP packets of so many fit every backend as they are */
 	uint64_t hash_seed;
@@ -88,6 +90,7 @@ struct dp_snapshot {
 	struct dp_service *services_mem;
 	size_t n_services;
 	struct dp_backend *backends_mem;
+	uint8_t *tunnels_mem;
 	struct dp_answering_port *answering_mem;
 	struct lb_prefix *networks_mem;
 	struct lb_addr *own_mem;

@@ -86,6 +86,8 @@ def choose(dst, proto, port, is_cut):
     row = service_for(dst, proto, port)
     if row is None:
         raise Verdict("kernel")
+    if proto == wire.UDP and port in (4789, 6080, 6081) and row[3] == "any":
+        raise Verdict("unsupported_l4")
     if is_cut:
         raise Verdict("snaplen")
     raise Verdict("no_backend" if row[0] == "empty" else "forward")
@@ -313,7 +315,7 @@ def random_l4(rng, dst, client):
     version = 6 if ":" in dst else 4
     tcp = TCP(sport=sport, dport=dport, flags=rng.choice(("S", "A", "FA", "R")),
               seq=rng.getrandbits(32))
-    udp = UDP(sport=sport, dport=dport)
+    udp = UDP(sport=sport, dport=rng.choice((dport, dport, 4789, 6080, 6081)))
     layer = IP if version == 4 else IPv6
     quoted = layer(src=dst, dst=client) / rng.choice((
         TCP(sport=dport, dport=sport), UDP(sport=dport, dport=sport), Raw(b"\0" * 8)))

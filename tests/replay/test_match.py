@@ -121,6 +121,71 @@ class ServiceMatch(lib.ReplayCase):
                                  [None if is_carried else "unsupported_l4"
                                   for is_carried in expected])
 
+    def reasons(self, packets, *services):
+        result = self.replay([at(0, packet) for packet in packets], config(*services))
+        return result.column("reason")
+
+    def test_tunnels_by_udp_only_where_they_are_carried(self):
+        ports = {"gue": 6080, "vxlan": 4789, "geneve": 6081}
+        ends = ((CLIENT, VIP), (CLIENT6, VIP6))
+        packets = [wire.udp(src, dst, 1, port, b"x" * 60)
+                   for src, dst in ends for port in ports.values()]
+        others = [make(src, dst, 1, port) for src, dst in ends
+                  for make, port in ((wire.udp, 4788), (wire.udp, 6082), (wire.tcp, 4789))]
+        for protocol in ("any", "udp"):
+            for carry in ([], ["gue"], ["vxlan"], ["geneve"], list(ports)):
+                with self.subTest(protocol=protocol, carry=carry):
+                    services = [service(name, address=address, protocol=protocol, port="any",
+                                        carry=carry)
+                                for name, address in (("web", VIP), ("six", VIP6))]
+                    self.assertEqual(self.reasons(packets, *services),
+                                     [None if name in carry else "unsupported_l4"
+                                      for name in ports] * 2)
+                    self.assertEqual(set(self.reasons(others, *services)), {None})
+
+    def test_a_tunnel_is_known_by_every_service_s_port(self):
+        """By the port that another service gives it, too, and its own is one still."""
+        packets = [wire.udp(CLIENT, VIP, 1, port) for port in (7000, 7001, 7002, 6080, 4789)]
+        others = [service("a", address="198.51.100.20", forward="gue", tunnel_port=7000),
+                  service("b", address="198.51.100.21", forward="vxlan", tunnel_port=7001)]
+        rows = [([], [1, 1, 0, 1, 1]), (["gue"], [0, 1, 0, 0, 1]), (["vxlan"], [1, 0, 0, 1, 0])]
+        for carry, refused in rows:
+            with self.subTest(carry=carry):
+                found = self.reasons(packets, *others, service(protocol="any", port="any",
+                                                               carry=carry))
+                self.assertEqual(found, ["unsupported_l4" if no else None for no in refused])
+
+    def test_a_tunnel_s_port_by_name(self):
+        """It is taken, unless it would be put into UDP once more unasked."""
+        packet = [wire.udp(CLIENT, VIP, 1, 4789, b"x" * 60)]
+        rows = [("ipip", [], None), ("gre", [], None), ("l2", [], None),
+                ("vxlan", [], "unsupported_l4"), ("gue", [], "unsupported_l4"),
+                ("vxlan", ["vxlan"], None), ("gue", ["vxlan"], None),
+                ("gue", ["gue"], "unsupported_l4")]
+        for forward, carry, reason in rows:
+            with self.subTest(forward=forward, carry=carry):
+                found = self.reasons(packet, service(protocol="udp", port=4789,
+                                                     forward=forward, carry=carry))
+                self.assertEqual(found, [reason])
+        self.assertEqual(self.reasons([wire.udp(CLIENT, VIP, 1, 53)],
+                                      service(protocol="udp", port=53, forward="gue")), [None])
+
+    def test_no_packet_goes_round_between_two_balancers(self):
+        """Each has a service address of the other for its backend (RFC 2003, section 4.4)."""
+        far = "198.51.100.99"
+        for mode in ("ipip", "gre", "gue", "vxlan"):
+            for protocol in ("udp", "any"):
+                with self.subTest(mode=mode, protocol=protocol):
+                    here, there = [
+                        config(service("a", address=address, protocol=protocol, port="any",
+                                       forward=mode,
+                                       backends=[{"name": "b", "address": other}]))
+                        for address, other in ((VIP, far), (far, VIP))]
+                    first = self.replay([at(0, wire.udp(CLIENT, VIP, 1, 53))], here)
+                    self.assertEqual(first.column("verdict"), ["forward"])
+                    second = self.replay(first.output.packets, there)
+                    self.assertEqual(second.column("reason"), ["unsupported_l4"])
+
 
 class Affinity(lib.ReplayCase):
     def places(self, affinity, ends):

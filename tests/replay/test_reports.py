@@ -116,11 +116,11 @@ class Words(lib.ReplayCase):
             self.assertEqual((tunnel.frame.tags, tunnel.inner), (frame.tags, frame.payload))
 
     def test_tunnels_by_udp_are_udp(self):
-        """VXLAN and Geneve have ports: a service's, or not."""
+        """VXLAN and Geneve have ports: nobody's, or a service's that asks for none by name."""
         rows = []
         for port in (4789, 6081):
             rows += [("to a port", at(0, wire.udp(CLIENT, VIP, 1, port, b"x" * 60)), "kernel"),
-                     ("to any", at(0, wire.udp(CLIENT, ANY, 1, port, b"x" * 60)), "forward")]
+                     ("to any", at(0, wire.udp(CLIENT, ANY, 1, port, b"x" * 60)), "unsupported_l4")]
         self.check(rows)
 
     def test_groups_are_the_kernel_s(self):

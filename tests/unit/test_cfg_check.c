@@ -194,8 +194,12 @@ static const struct {
 	{"carry that no packet finds",
 		"services:\n- name: w\n  address: 192.0.2.1\n  protocol: any\n  port: 1\n"
 		"  carry: [gre]\n",
-		"f:6:10: warning: tunnels have no port, so carry needs 'port: any' to find "
-		"this service\n"},
+		"f:6:10: warning: ipip, ipv6 and gre have no port, so carry needs 'port: any' "
+		"to find this service\n"},
+	{"tunnels by UDP have ports, and may be carried by one",
+		"services:\n- name: w\n  address: 192.0.2.1\n  protocol: udp\n  port: 4789\n"
+		"  carry: [gue, vxlan, geneve]\n",
+		""},
 	{"services for every address, and for what is beside special ones",
 		"services:\n"
 		"- {name: a, address: 0.0.0.0/0, protocol: tcp, port: 1}\n"

@@ -276,7 +276,7 @@ make_service(uint64_t *seed, size_t i, struct cfg_service *out)
 	if (out->forward == CFG_FORWARD_VXLAN)
 		out->vni = xrand_below(seed, 1 << 24);
 	if (out->protocol == CFG_PROTOCOL_ANY)
-		out->carry = (uint8_t)xrand_below(seed, 8);
+		out->carry = (uint8_t)xrand_below(seed, 1 << CFG_N_CARRIES);
 	out->n_backends = xrand_below(seed, 7);
 	out->backends = calloc(7, sizeof(*out->backends));
 	assert_non_null(out->backends);

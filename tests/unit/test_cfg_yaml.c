@@ -886,7 +886,17 @@ static const struct {
 		      "  protocol: tcp\n"
 		      "  port: 443\n"
 		      "  carry: [ipip]\n"),
-		"f:6:10: carry is for protocol any, and this service has tcp; remove it\n"},
+		"f:6:10: carry is for protocol any or udp, and this service has tcp; remove "
+		"it\n"},
+	{"tunnels by protocol are no UDP",
+		BYTES("services:\n"
+		      "- name: web\n"
+		      "  address: 198.51.100.10\n"
+		      "  protocol: udp\n"
+		      "  port: any\n"
+		      "  carry: [gue, gre]\n"),
+		"f:6:10: carry: ipip, ipv6 and gre are for protocol any, and this service has "
+		"udp; remove them\n"},
 	{"an unknown tunnel to carry",
 		BYTES("services:\n"
 		      "- name: web\n"
@@ -894,9 +904,10 @@ static const struct {
 		      "  protocol: any\n"
 		      "  port: any\n"
 		      "  carry: [gree, 5]\n"),
-		"f:6:11: carry: expected ipip, ipv6 or gre, found the value 'gree'; did you "
-		"mean gre?\n"
-		"f:6:17: carry: expected ipip, ipv6 or gre, found the value '5'\n"},
+		"f:6:11: carry: expected ipip, ipv6, gre, gue, vxlan or geneve, found the "
+		"value 'gree'; did you mean gre?\n"
+		"f:6:17: carry: expected ipip, ipv6, gre, gue, vxlan or geneve, found the "
+		"value '5'\n"},
 	{"a tunnel twice",
 		BYTES("services:\n"
 		      "- name: web\n"
