@@ -2,6 +2,7 @@
 #include "dp_forward.h"
 
 #include <netinet/in.h>
+#include <string.h>
 
 #include "dp_fit.h"
 #include "dp_handoff.h"
@@ -388,6 +389,26 @@ follow_entry(struct stages *s, uint16_t i, uint32_t ref, enum lb_flow_event even
 	return LB_FORWARD;
 }
 
+/*
+ * Whether an error comes from where nothing comes from, or is about a packet to there. Any
+ * router may send one, so its source, which no key has, is in the frame alone.
+ */
+static bool
+is_martian_error(const struct stages *s, uint16_t i)
+{
+	const struct lb_packet *packet = &s->packets[i];
+	const uint8_t *ip =
+		rte_pktmbuf_mtod_offset(s->burst->pkts[i], const uint8_t *, packet->ip_offset);
+	struct lb_addr source;
+
+	if (packet->is_v6)
+		memcpy(source.bytes, ip + 8, LB_ADDR_BYTES);
+	else
+		source = lb_addr_from_v4(ip + 12);
+	return dp_snapshot_is_martian(s->snapshot, &source) ||
+	       dp_snapshot_is_martian(s->snapshot, &packet->key.src);
+}
+
 /* An ICMP error follows its flow, and leaves the flow's entry as it was. */
 static enum lb_verdict
 follow_quoted_flow(const struct stages *s, uint16_t i, uint32_t ref)
@@ -395,6 +416,8 @@ follow_quoted_flow(const struct stages *s, uint16_t i, uint32_t ref)
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct dp_service *service = &s->snapshot->services[d->service];
 
+	if (is_martian_error(s, i))
+		return LB_DROP_MARTIAN_SOURCE;
 	if (ref != LB_FLOW_NONE && keep_backend(s, ref, d))
 		return LB_FORWARD;
 	return pick_backend(service, s->picks[i], d) ? LB_FORWARD : LB_DROP_NO_BACKEND;

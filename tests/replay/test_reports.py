@@ -143,6 +143,16 @@ class Words(lib.ReplayCase):
                     [(src, ANY6, "2001:db8:51::99") for src in six]:
                 rows.append((src, at(0, make(src, served, 1, 80)), "martian_source"))
                 rows.append((f"{src}, elsewhere", at(0, make(src, other, 1, 80)), "kernel"))
+        for bad, served, client, router in [(src, ANY, CLIENT, ROUTER) for src in four + [ANY]] + \
+                [(src, ANY6, CLIENT6, ROUTER6) for src in six + [ANY6]]:
+            quoted = wire.tcp(served, client, 80, 1)
+            astray = wire.tcp(served, bad, 80, 1)
+            rows += [(f"an error from {bad}", at(0, wire.too_big(bad, quoted)),
+                      "martian_source"),
+                     (f"an error about {bad}", at(0, wire.too_big(router, astray)),
+                      "martian_source"),
+                     ("an error", at(0, wire.too_big(router, quoted)), "forward"),
+                     ("a far router's", at(0, wire.too_big(client, quoted)), "forward")]
         rows += [(src, at(0, wire.tcp(src, ANY, 1, 80)), "forward")
                  for src in ("1.0.0.1", "126.255.255.255", "128.0.0.1", "223.255.255.255",
                              "10.0.0.1", "169.254.0.1", "192.0.2.2")]
