@@ -19,6 +19,31 @@
 #define HANDOFF_MAX    65536u
 #define REPLIES_MAX    65536u
 
+/* The flow table tells all of them by one tick, and a flow stays two longer than its time. */
+static void
+check_precision(const uint64_t *const values[], size_t n, struct cfg_pos pos,
+	struct cfg_errors *errors)
+{
+	char shortest[CFG_DURATION_TEXT_BYTES];
+	char longest[CFG_DURATION_TEXT_BYTES];
+	uint64_t least = UINT64_MAX;
+	uint64_t most = 0;
+	uint64_t tick = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		least = *values[i] < least ? *values[i] : least;
+		most = *values[i] > most ? *values[i] : most;
+	}
+	while (most >> LB_FLOW_TICKS_LOG2 >= tick * 2)
+		tick *= 2;
+	if (tick * 2 > least / 10)
+		cfg_warning(errors, pos,
+			"flow_timeout: beside %s, %s may be up to %" PRIu64
+			" us longer; for less bring them nearer to each other",
+			cfg_format_duration(most, longest),
+			cfg_format_duration(least, shortest), tick * 2 / 1000);
+}
+
 static void
 decode_timeouts(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_dataplane *out)
@@ -36,6 +61,8 @@ decode_timeouts(const struct cfg_node *node, struct cfg_errors *errors,
 			(void)cfg_read_duration(value, keys[i], TIMEOUT_NS_MIN, TIMEOUT_NS_MAX,
 				errors, values[i]);
 	}
+	check_precision((const uint64_t *const *)values, LB_N_ELEMENTS(values), node->pos,
+		errors);
 }
 
 /* A number that may be absent. */

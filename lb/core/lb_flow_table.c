@@ -80,8 +80,9 @@ set_timeouts(struct lb_flow_table *table, const struct lb_flow_table_conf *conf)
 			longest_ns = conf->timeout_ns[i];
 
 	/* 2^20 to 2^21 ticks, or fewer where a tick is as short as a nanosecond already. */
-	table->tick_shift =
-		log2_floor(longest_ns) > 20 ? (uint8_t)(log2_floor(longest_ns) - 20) : 0;
+	table->tick_shift = log2_floor(longest_ns) > LB_FLOW_TICKS_LOG2
+				    ? (uint8_t)(log2_floor(longest_ns) - LB_FLOW_TICKS_LOG2)
+				    : 0;
 	round_up = (UINT64_C(1) << table->tick_shift) - 1;
 	table->longest_ticks = (uint32_t)((longest_ns + round_up) >> table->tick_shift);
 	table->period_log2 = log2_floor(table->longest_ticks);

@@ -34,8 +34,9 @@
  * Times are nanoseconds of any clock that never goes back. They are held as 23-bit ticks,
  * the tick being the largest power of two nanoseconds of which the longest timeout has at
  * least 2^20 (0.52 ms for 15 minutes), or one nanosecond where none is: a flow is never
- * forgotten before its time, and always when two ticks have passed beyond it. What makes ticks
- * wrap safely is lb_flow_table_expire(), called as it says there.
+ * forgotten before its time, and always when two ticks have passed beyond it. There is one tick
+ * for all: beside a timeout of a week, of 0.54 s, one of a second is 1 s to 2.07 s. What makes
+ * ticks wrap safely is lb_flow_table_expire(), called as it says there.
  *
  * Not thread-safe: one worker's own.
  */

@@ -55,6 +55,9 @@
 /** Flow entries of one worker, per configuration. */
 #define LB_FLOW_ENTRIES_MAX (1u << 30)
 
+/** The longest flow timeout has 2^20 ticks at least, and 2^23 fit: so they wrap safely. */
+#define LB_FLOW_TICKS_LOG2 20u
+
 /** Longest flow timeout: a week. */
 #define LB_FLOW_TIMEOUT_S_MAX 604800u
 

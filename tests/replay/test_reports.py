@@ -259,6 +259,20 @@ class Times(lib.ReplayCase):
             self.assertEqual(result.column("flow")[len(packets):], ["hit"] * 5 + ["miss"] * 5)
 
 
+    def test_a_short_timeout_beside_a_long_one(self):
+        """One tick for all, a millionth of the longest: late by two of them at most."""
+        for longest, late in (("1s", 0.000002), ("15m", 0.00105), ("7d", 1.0738)):
+            plane = {"flow_timeout": {"tcp_syn": "1s", "tcp": longest, "tcp_closing": "1s",
+                                      "udp": "1s"}}
+            rows = [(1, "hit"), (1 + late, "miss")]
+            packets = [at(0, wire.udp(CLIENT, VIP, i + 1, 80)) for i in range(2)]
+            packets += [at(seconds, wire.udp(CLIENT, VIP, i + 1, 80))
+                        for i, (seconds, _) in enumerate(rows)]
+            settings = config(service(protocol="any"), dataplane=plane)
+            result = self.replay(packets, settings, write=False)
+            self.assertEqual(result.column("flow")[2:], [flow for _, flow in rows], longest)
+
+
 class Floods(lib.ReplayCase):
     """A table of 524288 entries, the least there is, against 640000 SYNs."""
 

@@ -191,6 +191,15 @@ static const struct {
 		"{name: l, device: d}, {name: m, device: d}, {name: n, device: d}, "
 		"{name: o, device: d}, {name: p, device: d}]}\n",
 		""},
+	{"a short timeout beside a long one", "dataplane: {flow_timeout: {tcp: 7d, udp: 1s}}\n",
+		"f:1:27: warning: flow_timeout: beside 7d, 1s may be up to 1073741 us longer; "
+		"for less bring them nearer to each other\n"},
+	{"one that is just long enough, as 2^-20 of a day and a half is 0.12 s",
+		"dataplane: {flow_timeout: {tcp: 36h, udp: 1.342177280s}}\n", ""},
+	{"and one that is not", "dataplane: {flow_timeout: {tcp: 36h, udp: 1.342177279s}}\n",
+		"f:1:27: warning: flow_timeout: beside 36h, 1342177279ns may be up to 134217 "
+		"us "
+		"longer; for less bring them nearer to each other\n"},
 	{"carry that no packet finds",
 		"services:\n- name: w\n  address: 192.0.2.1\n  protocol: any\n  port: 1\n"
 		"  carry: [gre]\n",

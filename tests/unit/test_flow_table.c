@@ -495,6 +495,43 @@ test_timeouts_are_exact_at_every_phase(void **state)
 	}
 }
 
+/* One tick for all: how late a short one is depends on the longest. */
+static void
+test_a_short_timeout_beside_a_long_one(void **state)
+{
+	static const uint64_t longest_s[] = {1, 60, 900, 86400, LB_FLOW_TIMEOUT_S_MAX};
+	uint64_t seed = 6;
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(longest_s); i++) {
+		const uint64_t tick = tick_ns(longest_s[i] * S);
+		struct lb_flow_table_conf conf = usual;
+		struct lb_flow_table *table;
+		uint64_t latest = 0;
+		uint64_t now = 12345;
+
+		for (size_t k = 0; k < LB_FLOW_N_TIMEOUTS; k++)
+			conf.timeout_ns[k] = S;
+		conf.timeout_ns[LB_FLOW_TIMEOUT_TCP] = longest_s[i] * S;
+		table = new_table(&conf, now);
+		for (uint32_t phase = 0; phase < 500; phase++) {
+			const struct lb_flow_hash hash = random_hash(&seed);
+			uint64_t late = 0;
+
+			now += 3 * S + xrand(&seed) % (3 * tick);
+			lb_flow_table_expire(table, now);
+			(void)lb_flow_insert(table, &hash, 3, LB_FLOW_DATAGRAM, 0, now);
+			while (lb_flow_find(table, &hash, now + S + late) != LB_FLOW_NONE)
+				late += tick / 16 + 1;
+			latest = late > latest ? late : latest;
+			EXPECT(late > 0, "alive at T, beside %u s", (unsigned int)longest_s[i]);
+		}
+		EXPECT(latest <= 2 * tick + tick / 16 + 1, "late beside %u s",
+			(unsigned int)longest_s[i]);
+		free(table);
+	}
+}
+
 /* The sweep frees by the same rule, and frees everything within one longest timeout. */
 static void
 test_sweep_frees_what_timed_out(void **state)
@@ -967,6 +1004,7 @@ main(void)
 		cmocka_unit_test(test_a_dead_entry_hides_no_live_one),
 		cmocka_unit_test(test_tags_are_compared_as_plainly),
 		cmocka_unit_test(test_timeouts_are_exact_at_every_phase),
+		cmocka_unit_test(test_a_short_timeout_beside_a_long_one),
 		cmocka_unit_test(test_sweep_frees_what_timed_out),
 		cmocka_unit_test(test_sweep_spares_the_living),
 		cmocka_unit_test(test_a_jump_in_time_revives_nothing),
