@@ -5,6 +5,7 @@
 
 #include "dp_forward.h"
 #include "dp_memory.h"
+#include "lb_hash.h"
 #include "lb_limits.h"
 
 #define BACKENDS_BYTES (LB_BACKEND_IDS_MAX * sizeof(struct dp_backend_counts))
@@ -80,6 +81,19 @@ free_worker(struct dp_worker *worker)
 	dp_memory_free(worker, sizeof(*worker));
 }
 
+/*
+ * Nobody is to know where a worker's ids begin (RFC 7739), nor do they begin after a restart
+ * where they did before. The index is in their low bits, so that no two workers share one.
+ */
+static uint32_t
+first_id(const struct dp_conf *conf, unsigned int index)
+{
+	const uint64_t hash =
+		lb_hash_bytes(conf->flows.secret, sizeof(conf->flows.secret), index);
+
+	return ((uint32_t)hash & ~(rte_align32pow2(conf->n_workers) - 1)) | index;
+}
+
 int
 dp_worker_create(const struct dp_conf *conf, const struct dp_shared *shared, uint64_t now_ns,
 	unsigned int index, struct dp_worker **out)
@@ -102,7 +116,7 @@ dp_worker_create(const struct dp_conf *conf, const struct dp_shared *shared, uin
 	worker->mail = shared->mail;
 	worker->n_workers = conf->n_workers;
 	worker->index = index;
-	worker->next_id = index;
+	worker->next_id = first_id(conf, index);
 	worker->flow_seed = conf->flow_seed;
 
 	*out = worker;

@@ -64,13 +64,17 @@ publish(struct plane *plane)
 	dp_publish(plane->dp, snapshot);
 }
 
+/* With conf's secret. */
 static void
 open_plane_of(struct plane *plane, struct dp_conf conf)
 {
+	const uint64_t secret = conf.flows.secret[0];
+
 	assert_int_equal(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
 				 &plane->model),
 		0);
 	conf.flows = ctl_apply_flow_conf(&plane->model, 1, 2);
+	conf.flows.secret[0] = secret;
 	assert_int_equal(ctl_apply_create(&plane->apply), 0);
 	assert_int_equal(dp_create(&conf, 0, &plane->dp), 0);
 	assert_int_equal(dp_batch_create(plane->dp, &plane->batch), 0);
@@ -616,6 +620,44 @@ test_what_waits_goes_with_its_batch(void **state)
 	close_plane(&plane);
 }
 
+/* The identification of the first outer packet that is cut, under a secret. */
+static unsigned int
+read_first_outer_id(uint64_t secret, unsigned int n_workers)
+{
+	static const struct pb_layer large[] = {ETHER(), IPV4(), TCP(), PAYLOAD(1441), END};
+	struct dp_result result;
+	struct plane plane;
+	unsigned int id;
+
+	open_plane_of(&plane,
+		(struct dp_conf){.n_workers = n_workers, .flows.secret = {secret}});
+	plane.model.services[0].fragment = CFG_FRAGMENT_OUTER;
+	publish(&plane);
+	add(&plane, large, 0);
+	dp_batch_run(plane.batch);
+	result = next_result(&plane);
+	assert_non_null(result.bytes);
+	id = (unsigned int)result.bytes[14 + 4] << 8 | result.bytes[14 + 5];
+	close_plane(&plane);
+	return id;
+}
+
+static void
+test_ids_of_outer_packets_begin_where_the_secret_says(void **state)
+{
+	(void)state;
+	for (unsigned int n_workers = 1; n_workers <= 4; n_workers++) {
+		unsigned int n_same = 0;
+
+		assert_int_equal(read_first_outer_id(7, n_workers),
+			read_first_outer_id(7, n_workers));
+		for (uint64_t secret = 0; secret < 8; secret++)
+			n_same += read_first_outer_id(secret, n_workers) ==
+				  read_first_outer_id(secret + 100, n_workers);
+		assert_in_range(n_same, 0, 1);
+	}
+}
+
 static void
 test_a_frame_of_several_buffers_is_cut_to_its_packet(void **state)
 {
@@ -693,6 +735,7 @@ main(void)
 		cmocka_unit_test(test_a_flood_of_fragments_keeps_nobody_waiting),
 		cmocka_unit_test(test_the_end_is_no_run_of_what_was_added),
 		cmocka_unit_test(test_what_waits_goes_with_its_batch),
+		cmocka_unit_test(test_ids_of_outer_packets_begin_where_the_secret_says),
 		cmocka_unit_test(test_a_frame_of_several_buffers_is_cut_to_its_packet),
 		cmocka_unit_test(test_workers_decide_as_one_does),
 	};
