@@ -579,10 +579,10 @@ int dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
 #define DP_FRAME_BYTES_MAX (262144u + 14u)
 
 /**
- * Run what was added through the workers, and free what an earlier run gave. Where packets are
- * among them that are fragments, may be cut or answered, all go one after the other, each as
- * the results before it have been taken: what becomes of them hangs on their order, and is the
- * same for any number of workers. So take all results before dp_publish().
+ * Run what was added through the workers, and free what an earlier run gave. Packets that
+ * are fragments, may be cut or answered, run by themselves, as the results before them have
+ * been taken: what becomes of them hangs on the order of all, and is the same for any number
+ * of workers. So take all results before dp_publish().
  */
 void dp_batch_run(struct dp_batch *batch);
 

@@ -26,6 +26,7 @@ struct dp_batch {
 	uint64_t cookies[DP_BURST_MAX];
 	struct dp_burst part; /* one worker's share */
 	uint8_t owners[DP_BURST_MAX];
+	bool is_alone[DP_BURST_MAX]; /* needs_order() */
 
 	/* Results: those of the burst in its order, after each what has_more; then settled. */
 	struct dp_chain settled;
@@ -224,9 +225,9 @@ hear_notes(struct dp_batch *batch, uint64_t now_ns)
 	}
 }
 
-/* One worker's share, in the order of the batch, and its results back in place. */
+/* One worker's share of a range, in the order of the batch, and its results back in place. */
 static void
-run_share(struct dp_batch *batch, unsigned int worker)
+run_share(struct dp_batch *batch, unsigned int worker, uint16_t from, uint16_t end)
 {
 	struct dp_burst *all = &batch->burst;
 	struct dp_burst *part = &batch->part;
@@ -234,7 +235,7 @@ run_share(struct dp_batch *batch, unsigned int worker)
 
 	part->n = 0;
 	part->is_placed = true;
-	for (uint16_t i = 0; i < all->n; i++) {
+	for (uint16_t i = from; i < end; i++) {
 		if (batch->owners[i] != worker)
 			continue;
 		part->pkts[part->n] = all->pkts[i];
@@ -273,13 +274,9 @@ attach_settled(struct dp_batch *batch, uint16_t i)
 	d->has_more = true;
 }
 
-/*
- * Packet by packet, whatever the number of workers: a fragment that comes after its first finds
- * it known; replies, which all workers count together, are asked for in the order of time; and
- * of those that are cut no more are in pieces than one and what waited for it.
- */
+/* The next packet by itself. */
 static void
-run_next(struct dp_batch *batch)
+run_alone(struct dp_batch *batch)
 {
 	struct dp_burst *all = &batch->burst;
 	struct dp_burst *part = &batch->part;
@@ -297,21 +294,40 @@ run_next(struct dp_batch *batch)
 	attach_settled(batch, i);
 }
 
-/* All at once, each worker its share. */
+/* The next packets before end at once, each worker its share. */
 static void
-run_shares(struct dp_batch *batch)
+run_shares(struct dp_batch *batch, uint16_t end)
 {
 	struct dp *dp = batch->dp;
+	const uint16_t from = batch->n_run;
 
-	batch->n_run = batch->burst.n;
-	if (dp->n_workers == 1) {
+	batch->n_run = end;
+	if (dp->n_workers == 1 && from == 0 && end == batch->burst.n) {
 		batch->burst.is_placed = true;
 		run_worker(batch, dp->workers[0], &batch->burst);
 	} else {
 		for (unsigned int w = 0; w < dp->n_workers; w++)
-			run_share(batch, w);
+			run_share(batch, w, from, end);
 	}
-	hear_notes(batch, batch->burst.now_ns[batch->burst.n - 1]);
+	hear_notes(batch, batch->burst.now_ns[end - 1]);
+}
+
+/*
+ * Whatever the number of workers: a fragment that comes after its first finds it known;
+ * replies, which all workers count together, are asked for in the order of time; and of those
+ * that are cut no more are in pieces than one and what waited for it.
+ */
+static void
+run_next(struct dp_batch *batch)
+{
+	uint16_t end = batch->n_run;
+
+	while (end < batch->burst.n && !batch->is_alone[end])
+		end++;
+	if (end == batch->n_run)
+		run_alone(batch);
+	else
+		run_shares(batch, end);
 }
 
 /* Whether what becomes of a packet may hang on others than its flow's. */
@@ -341,14 +357,16 @@ dp_batch_run(struct dp_batch *batch)
 		struct lb_packet packet;
 
 		batch->owners[i] = 0;
+		batch->is_alone[i] = false;
 		if (dp_mbuf_parse(batch->burst.pkts[i], batch->burst.wire_bytes[i], &packet) !=
 			LB_FORWARD)
 			continue;
 		batch->owners[i] = (uint8_t)dp_handoff_owner(&packet, dp->n_workers);
-		is_in_order |= needs_order(&packet, snapshot->fits_bytes);
+		batch->is_alone[i] = needs_order(&packet, snapshot->fits_bytes);
+		is_in_order |= batch->is_alone[i];
 	}
 	if (!is_in_order)
-		run_shares(batch);
+		run_shares(batch, batch->burst.n);
 }
 
 void
