@@ -455,7 +455,8 @@ class Floods(lib.ReplayCase):
         packets = before + list(self.flood(is_first)) + self.flows(2.6)
         events = items({"at": "2.5s", "drain": "web/web-1"},
                        {"at": "2.5s", "drain": "web/web-2"})
-        result = self.replay(packets, SETTINGS, events=events, write=False)
+        settings = config(*services(), port={"mtu": 9000}, dataplane={"flow_entries": 524288})
+        result = self.replay(packets, settings, events=events, write=False)
         self.assertEqual(result.column("backend")[:self.N_FLOWS],
                          result.column("backend")[-self.N_FLOWS:])
         self.assertEqual(result.column("flow")[-self.N_FLOWS:], ["hit"] * self.N_FLOWS)
