@@ -149,7 +149,7 @@ static inline void
 lb_flow_prefetch_second(const struct lb_flow_table *table, const struct lb_flow_place *place)
 {
 	__builtin_prefetch(&table->buckets[place->second]);
-	__builtin_prefetch(&table->syn_seq[place->bucket * LB_FLOW_WAYS], 1);
+	__builtin_prefetch(&table->syn_seq[(size_t)place->bucket * LB_FLOW_WAYS], 1);
 }
 
 /** Which of four tags are the one wanted, as bits: the plain twin of the one below. */

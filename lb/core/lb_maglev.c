@@ -377,7 +377,7 @@ lb_maglev_fill(const struct lb_maglev_backend *backends, size_t n, uint32_t n_sl
 
 	f.walkers = calloc(n, sizeof(*f.walkers));
 	f.is_free = malloc(n_slots);
-	f.free_list = malloc(f.n_tail * sizeof(*f.free_list));
+	f.free_list = calloc(f.n_tail, sizeof(*f.free_list));
 	if (f.walkers == NULL || f.is_free == NULL || f.free_list == NULL) {
 		ret = -ENOMEM;
 		goto free_all;
