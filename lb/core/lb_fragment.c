@@ -21,8 +21,13 @@ struct range {
 	uint16_t end;
 };
 
+/* In the order of arrival; apart from the rest, which more is done with. */
+struct ranges {
+	struct range of[N_RANGES];
+};
+
 struct datagram {
-	alignas(LB_CACHE_LINE) struct lb_addr src;
+	struct lb_addr src;
 	struct lb_addr dst;
 	uint32_t id;
 	uint8_t proto;
@@ -37,12 +42,11 @@ struct datagram {
 	uint16_t n_waiting;
 	uint16_t n_fragments;
 	uint16_t seen_bytes;
-	uint16_t total_bytes;          /* 0: not yet known */
-	struct range ranges[N_RANGES]; /* in the order of arrival */
+	uint16_t total_bytes; /* 0: not yet known */
 };
 
-static_assert(sizeof(struct datagram) == 3 * (size_t)LB_CACHE_LINE,
-	"a datagram takes three cache lines");
+static_assert(sizeof(struct datagram) + sizeof(struct ranges) + sizeof(uint32_t) == 340,
+	"as lb_fragment.h says");
 static_assert(sizeof(struct lb_fragment_key) == 40, "no implicit padding in a hashed key");
 static_assert(LB_N_VERDICTS <= UINT8_MAX, "a verdict fits its field");
 
@@ -67,7 +71,8 @@ struct lb_fragment_table {
 	alignas(LB_CACHE_LINE) uint64_t secret;
 	uint64_t timeout_ns;
 	uint32_t set_mask;
-	uint32_t *tags; /* WAYS a set; 0: free */
+	uint32_t *tags;        /* WAYS a set; 0: free */
+	struct ranges *ranges; /* by datagram */
 	struct datagram *datagrams;
 	struct slot *slots; /* n_waiting and NONE */
 	uint64_t waiting_bytes_max;
@@ -110,7 +115,8 @@ lb_fragment_table_bytes(const struct lb_fragment_conf *conf)
 	if (!is_conf_right(conf))
 		return 0;
 	n = sizeof(struct lb_fragment_table) +
-	    entries_for(conf->n_datagrams) * (sizeof(struct datagram) + sizeof(uint32_t)) +
+	    entries_for(conf->n_datagrams) *
+		    (sizeof(struct ranges) + sizeof(struct datagram) + sizeof(uint32_t)) +
 	    (conf->n_waiting + (size_t)1) * sizeof(struct slot);
 	return (n + LB_CACHE_LINE - 1) / LB_CACHE_LINE * LB_CACHE_LINE;
 }
@@ -130,7 +136,8 @@ lb_fragment_table_init(void *mem, const struct lb_fragment_conf *conf,
 	table->set_mask = n / WAYS - 1;
 	table->waiting_bytes_max = conf->waiting_bytes;
 	/* In the order of their alignment: what comes before each is a multiple of it. */
-	table->datagrams = (struct datagram *)(table + 1);
+	table->ranges = (struct ranges *)(table + 1);
+	table->datagrams = (struct datagram *)(table->ranges + n);
 	table->slots = (struct slot *)(table->datagrams + n);
 	table->tags = (uint32_t *)(table->slots + conf->n_waiting + 1);
 	table->free = NONE + 1;
@@ -324,6 +331,17 @@ find(struct lb_fragment_table *table, const struct lb_fragment_key *key, struct 
 	return NULL;
 }
 
+/* What a datagram is worth: in a full set the least gives way. */
+static uint32_t
+rank(const struct lb_fragment_table *table, const struct datagram *d, uint64_t now_ns)
+{
+	if (d->n_waiting != 0)
+		return 3;
+	if (is_over(table, d, now_ns))
+		return 0;
+	return d->state == GIVEN_UP ? 1 : 2;
+}
+
 /* Where in a set a new datagram goes: what is free, otherwise what gives way first. */
 static uint32_t
 choose_entry(const struct lb_fragment_table *table, uint32_t set, uint64_t now_ns)
@@ -334,13 +352,12 @@ choose_entry(const struct lb_fragment_table *table, uint32_t set, uint64_t now_n
 		const uint32_t at = set * WAYS + way;
 		const struct datagram *d = &table->datagrams[at];
 		const struct datagram *c = &table->datagrams[chosen];
-		const bool waits = d->n_waiting != 0;
-		const bool chosen_waits = c->n_waiting != 0;
+		const uint32_t own = rank(table, d, now_ns);
+		const uint32_t least = rank(table, c, now_ns);
 
 		if (table->tags[at] == 0)
 			return at;
-		if (waits == chosen_waits ? now_ns - d->since_ns > now_ns - c->since_ns
-					  : chosen_waits)
+		if (own == least ? now_ns - d->since_ns > now_ns - c->since_ns : own < least)
 			chosen = at;
 	}
 	return chosen;
@@ -420,10 +437,11 @@ relate_to(const struct datagram *d, const struct range *seen, const struct range
 }
 
 static enum relation
-relate(const struct datagram *d, const struct range *range, bool has_more)
+relate(const struct datagram *d, const struct ranges *ranges, const struct range *range,
+	bool has_more)
 {
 	for (uint32_t i = 0; i < N_RANGES && i < d->n_ranges; i++) {
-		const struct range *seen = &d->ranges[i];
+		const struct range *seen = &ranges->of[i];
 
 		if (range->begin < seen->end && range->end > (seen->begin & ~MIXED))
 			return relate_to(d, seen, range, has_more);
@@ -434,24 +452,23 @@ relate(const struct datagram *d, const struct range *range, bool has_more)
 }
 
 static void
-remove_range(struct datagram *d, uint32_t at)
+remove_range(struct ranges *ranges, uint32_t at)
 {
 	for (uint32_t i = at; i < N_RANGES - 1; i++) {
-		const struct range next = d->ranges[i + 1];
+		const struct range next = ranges->of[i + 1];
 
-		d->ranges[i] = next;
+		ranges->of[i] = next;
 	}
-	d->n_ranges--;
 }
 
 /* Of a full array: let the range at i, the older, have another that follows or precedes it. */
 static bool
-merge_at(struct datagram *d, uint32_t i)
+merge_at(struct ranges *ranges, uint32_t i)
 {
-	struct range *range = &d->ranges[i];
+	struct range *range = &ranges->of[i];
 
 	for (uint32_t k = i + 1; k < N_RANGES; k++) {
-		const struct range other = d->ranges[k];
+		const struct range other = ranges->of[k];
 
 		if (other.end != (range->begin & ~MIXED) &&
 			(other.begin & ~MIXED) != range->end)
@@ -461,7 +478,7 @@ merge_at(struct datagram *d, uint32_t i)
 		else
 			range->end = other.end;
 		range->begin |= MIXED;
-		remove_range(d, k);
+		remove_range(ranges, k);
 		return true;
 	}
 	return false;
@@ -469,10 +486,10 @@ merge_at(struct datagram *d, uint32_t i)
 
 /* Of a full array: let a range have what adjoins it. */
 static bool
-extend(struct datagram *d, const struct range *added)
+extend(struct ranges *ranges, const struct range *added)
 {
 	for (uint32_t i = 0; i < N_RANGES; i++) {
-		struct range *range = &d->ranges[i];
+		struct range *range = &ranges->of[i];
 
 		if (added->begin == range->end)
 			range->end = added->end;
@@ -488,17 +505,16 @@ extend(struct datagram *d, const struct range *added)
 
 /* Of bytes that were not seen yet; false where there is no room for them. */
 static bool
-add_range(struct datagram *d, const struct range *range)
+add_range(struct datagram *d, struct ranges *ranges, const struct range *range)
 {
-	uint32_t n;
+	uint32_t n = d->n_ranges;
 
-	for (uint32_t i = 0; i < N_RANGES && d->n_ranges >= N_RANGES; i++)
-		(void)merge_at(d, i);
-	n = d->n_ranges;
+	for (uint32_t i = 0; i < N_RANGES && n >= N_RANGES; i++)
+		n -= merge_at(ranges, i);
 	if (n >= N_RANGES)
-		return extend(d, range);
-	d->ranges[n] = *range;
-	d->n_ranges++;
+		return extend(ranges, range);
+	ranges->of[n] = *range;
+	d->n_ranges = (uint8_t)(n + 1);
 	return true;
 }
 
@@ -514,7 +530,8 @@ note_range(struct lb_fragment_table *table, struct datagram *d,
 		.begin = fragment->offset,
 		.end = (uint16_t)(fragment->offset + fragment->bytes),
 	};
-	const enum relation relation = relate(d, &range, fragment->has_more);
+	struct ranges *ranges = &table->ranges[d - table->datagrams];
+	const enum relation relation = relate(d, ranges, &range, fragment->has_more);
 
 	if (relation == INSIDE)
 		return LB_DROP_FRAGMENT_OVERLAP;
@@ -525,7 +542,7 @@ note_range(struct lb_fragment_table *table, struct datagram *d,
 	d->n_fragments++;
 	if (relation == REPEATED)
 		return LB_FORWARD;
-	if (!add_range(d, &range))
+	if (!add_range(d, ranges, &range))
 		return give_up(table, d, LB_DROP_FRAGMENT_EXCESS);
 	d->seen_bytes = (uint16_t)(d->seen_bytes + fragment->bytes);
 	if (!fragment->has_more)
@@ -538,30 +555,34 @@ note_range(struct lb_fragment_table *table, struct datagram *d,
 
 enum lb_verdict
 lb_fragment_first(struct lb_fragment_table *table, const struct lb_fragment_key *key,
-	const struct lb_fragment_range *range, const struct lb_fragment_decision *decision,
-	uint64_t now_ns)
+	const struct lb_fragment_range *range, uint64_t now_ns)
 {
 	const struct place place = place_of(table, key);
 	struct datagram *d;
-	enum lb_verdict verdict;
 
 	if (range->offset != 0 || !range->has_more || !is_range_right(range))
 		return LB_DROP_FRAGMENT_BAD;
 	d = find(table, key, place, now_ns);
 	if (d == NULL)
 		d = make(table, choose_entry(table, place.set, now_ns), key, place.tag, now_ns);
-	if (d->state == GIVEN_UP)
+	if (d->state != UNDECIDED && d->verdict > LB_TO_KERNEL)
 		return (enum lb_verdict)d->verdict;
 	if (d->state == DECIDED && d->verdict != LB_FORWARD)
 		return LB_FORWARD;
+	return note_range(table, d, range, now_ns);
+}
 
-	verdict = note_range(table, d, range, now_ns);
-	if (verdict != LB_FORWARD || d->state == DECIDED)
-		return verdict;
+void
+lb_fragment_decide(struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	const struct lb_fragment_decision *decision)
+{
+	struct datagram *d = look_up(table, key, place_of(table, key));
+
+	if (d == NULL || d->state != UNDECIDED)
+		return;
 	d->state = DECIDED;
 	d->verdict = (uint8_t)decision->verdict;
 	d->owner = decision->owner;
-	return LB_FORWARD;
 }
 
 /* A later fragment of an undecided datagram. Whether it waits; if not, verdict is out. */
@@ -570,7 +591,7 @@ wait_for_first(struct lb_fragment_table *table, struct datagram *d,
 	const struct lb_fragment_range *range, const struct lb_fragment_packet *packet,
 	uint64_t now_ns, enum lb_verdict *verdict)
 {
-	if (d->n_waiting >= LB_FRAGMENT_WAITING_EACH_MAX || !has_room(table, packet->bytes)) {
+	if (!has_room(table, packet->bytes)) {
 		*verdict = give_up(table, d, LB_DROP_FRAGMENT_EXCESS);
 		table->stats.refused++;
 		return false;

@@ -22,19 +22,20 @@
  * first. Inside such a range a repetition cannot be told from an overlap: what lies there is
  * LB_DROP_FRAGMENT_OVERLAP, and the datagram goes on.
  *
- * What is bounded: datagrams, waiting packets and their bytes, by the configuration; packets
- * that wait for one first fragment, ranges, and fragments of one datagram, by the constants
- * below. A fragment over a bound is LB_DROP_FRAGMENT_EXCESS, and so is then all of its
- * datagram, for it can no more be whole.
+ * What is bounded: datagrams, waiting packets and their bytes, by the configuration, and one
+ * datagram may have all the room there is; ranges and fragments of one datagram, by the
+ * constants below. A fragment over a bound is LB_DROP_FRAGMENT_EXCESS, and so is then all of
+ * its datagram, for it can no more be whole.
  *
- * Datagrams lie in sets of 8 by a hash with a secret. In a full set the one gives way that was
- * longest without new bytes, of those for which nothing waits; if all have packets waiting, a
- * later fragment of another datagram is refused, LB_DROP_FRAGMENT_EXCESS, and a first one takes
- * the longest's place, whose packets are handed back. So a flood of later fragments fills the
+ * Datagrams lie in sets of 8 by a hash with a secret. In a full set one gives way that was
+ * given up, as its fragments are dropped either way; or else one for which nothing waits, and
+ * of several the one that was longest without new bytes. If all have packets waiting, a later
+ * fragment of another datagram is refused, LB_DROP_FRAGMENT_EXCESS, and a first one takes the
+ * longest's place, whose packets are handed back. So a flood of later fragments fills the
  * waiting room, and one of first fragments the table, and neither takes more than that. By
  * lb_fragment_shed() what waits the longest leaves a full waiting room to what comes.
  *
- * A datagram takes three cache lines and 4 bytes, a waiting packet 32 bytes and its own.
+ * A datagram takes 340 bytes, a waiting packet 32 bytes and its own.
  *
  * Packets are the caller's, and only passed through; none is lost: each that waits comes back
  * by lb_fragment_take(), _expire(), _shed() or _abandon(). Times are nanoseconds
@@ -60,16 +61,11 @@
 #define LB_FRAGMENT_WAITING_MAX 65535u
 
 /**
- * Most packets that wait for one first fragment: all of the largest datagram's, cut for IPv6's
- * smallest MTU, are 54.
+ * Separate ranges of bytes kept of one datagram, four cache lines. Every second piece of the
+ * largest datagram is 60 of them where it is cut for an MTU of 576, the smallest that is usual,
+ * and 27 for IPv6's smallest: so it may come in any order.
  */
-#define LB_FRAGMENT_WAITING_EACH_MAX 64u
-
-/**
- * Separate ranges of bytes kept of one datagram, what fits its three cache lines: every second
- * piece of the largest datagram, cut for IPv6's smallest MTU, is 27.
- */
-#define LB_FRAGMENT_RANGES 29u
+#define LB_FRAGMENT_RANGES 64u
 
 /** Most fragments of one datagram, repetitions included: 64 KiB, 8 bytes each. */
 #define LB_FRAGMENT_SERIES_MAX 8192u
@@ -157,17 +153,26 @@ void lb_fragment_describe(const struct lb_packet *packet, struct lb_fragment_key
 	struct lb_fragment_range *range);
 
 /**
- * A first fragment has been decided, here or by another worker. Then take what waits, by
- * lb_fragment_take(). Its repetition changes nothing: the first decision stands.
+ * A first fragment has come. What becomes of it is its caller's to find out, and to tell by
+ * lb_fragment_decide() before anything else is asked of the table.
  *
- * @retval LB_FORWARD                Do with it as decided.
+ * @retval LB_FORWARD                It fits what was seen of the datagram.
  * @retval LB_DROP_FRAGMENT_BAD      range is none of a first fragment.
  * @retval LB_DROP_FRAGMENT_OVERLAP  Drop it: it does not fit what was seen of the datagram.
  * @retval LB_DROP_FRAGMENT_EXCESS   Drop it: the datagram is over a bound.
+ * @retval LB_DROP_*                 Drop it: it is a repetition, and this was decided.
  */
 enum lb_verdict lb_fragment_first(struct lb_fragment_table *table,
 	const struct lb_fragment_key *key, const struct lb_fragment_range *range,
-	const struct lb_fragment_decision *decision, uint64_t now_ns) lb_must_check;
+	uint64_t now_ns) lb_must_check;
+
+/**
+ * What became of a first fragment, after lb_fragment_first() said LB_FORWARD of it: the others
+ * of its datagram go the same way. Then take what waits, by lb_fragment_take(). Of a repetition
+ * it changes nothing: the first decision stands.
+ */
+void lb_fragment_decide(struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	const struct lb_fragment_decision *decision);
 
 /**
  * A later fragment has come.
@@ -184,7 +189,7 @@ bool lb_fragment_later(struct lb_fragment_table *table, const struct lb_fragment
 
 /**
  * Take the next packet that waited for a datagram's first fragment, in the order of arrival;
- * it goes where that goes. Until there is none, after lb_fragment_first() of the datagram.
+ * it goes where that goes. Until there is none, after lb_fragment_decide() of the datagram.
  *
  * @param[out] packet  Untouched where the result is false.
  */

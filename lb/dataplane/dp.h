@@ -437,8 +437,7 @@ struct dp_worker_figures {
 	/** Turns that found packets, by how long they took: below 2^i ns, and in the last all
 	 *  that took longer. */
 	uint64_t turns[DP_TURN_BUCKETS];
-	uint64_t turns_ns;   /**< what they took together */
-	uint64_t lost_notes; /**< of datagrams in fragments, that found no room */
+	uint64_t turns_ns; /**< what they took together */
 };
 
 unsigned int dp_n_workers(const struct dp *dp);

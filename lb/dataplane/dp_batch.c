@@ -208,9 +208,9 @@ run_worker(struct dp_batch *batch, struct dp_worker *worker, struct dp_burst *bu
 	take_settled(batch, worker, burst);
 }
 
-/* What a worker told of datagrams' first fragments, the others hear; and time goes on. */
+/* First fragments that a worker decided on get home; and time goes on. */
 static void
-hear_notes(struct dp_batch *batch, uint64_t now_ns)
+take_in_firsts(struct dp_batch *batch, uint64_t now_ns)
 {
 	struct dp_burst *nothing = &batch->part;
 
@@ -274,6 +274,25 @@ attach_settled(struct dp_batch *batch, uint16_t i)
 	d->has_more = true;
 }
 
+/* One that left by another worker than it was given to is in its place again. */
+static void
+take_back(struct dp_batch *batch, uint16_t i, uint64_t number)
+{
+	struct dp_burst *all = &batch->burst;
+	struct dp_chain others = {NULL, NULL};
+	struct rte_mbuf *m;
+
+	while ((m = dp_chain_take(&batch->settled)) != NULL) {
+		if (dp_beside(m)->number == number && all->decisions[i].verdict == DP_AWAY) {
+			all->pkts[i] = m;
+			all->decisions[i] = dp_beside(m)->decision;
+		} else {
+			dp_chain_append(&others, m);
+		}
+	}
+	batch->settled = others;
+}
+
 /* The next packet by itself. */
 static void
 run_alone(struct dp_batch *batch)
@@ -281,6 +300,7 @@ run_alone(struct dp_batch *batch)
 	struct dp_burst *all = &batch->burst;
 	struct dp_burst *part = &batch->part;
 	const uint16_t i = batch->n_run++;
+	const uint64_t number = dp_beside(all->pkts[i])->number;
 
 	part->pkts[0] = all->pkts[i];
 	part->now_ns[0] = all->now_ns[i];
@@ -290,7 +310,9 @@ run_alone(struct dp_batch *batch)
 	run_worker(batch, batch->dp->workers[batch->owners[i]], part);
 	all->pkts[i] = part->pkts[0];
 	all->decisions[i] = part->decisions[0];
-	hear_notes(batch, all->now_ns[i]);
+	take_in_firsts(batch, all->now_ns[i]);
+	if (all->decisions[i].verdict == DP_AWAY)
+		take_back(batch, i, number);
 	attach_settled(batch, i);
 }
 
@@ -309,7 +331,7 @@ run_shares(struct dp_batch *batch, uint16_t end)
 		for (unsigned int w = 0; w < dp->n_workers; w++)
 			run_share(batch, w, from, end);
 	}
-	hear_notes(batch, batch->burst.now_ns[end - 1]);
+	take_in_firsts(batch, batch->burst.now_ns[end - 1]);
 }
 
 /*

@@ -588,11 +588,11 @@ leave_to_kernel(const struct dp_snapshot *snapshot, struct rte_mbuf *m)
 
 /* Lower what a SYN says that its sender takes, so that segments fit the tunnel. */
 static void
-clamp_mss(const struct stages *s, uint16_t i, const struct dp_backend *backend)
+clamp_mss(const struct dp_snapshot *snapshot, struct rte_mbuf *m,
+	const struct lb_packet *packet, const struct dp_decision *d)
 {
-	struct rte_mbuf *m = s->burst->pkts[i];
-	const struct lb_packet *packet = &s->packets[i];
-	const uint16_t clamp = s->snapshot->services[s->burst->decisions[i].service].mss_clamp;
+	const struct dp_backend *backend = &snapshot->backends[d->backend];
+	const uint16_t clamp = snapshot->services[d->service].mss_clamp;
 	const uint16_t mss =
 		clamp == DP_MSS_AUTO
 			? lb_mss_of(backend->mtu, backend->encap.n_bytes, packet->is_v6)
@@ -677,6 +677,21 @@ append_more(struct dp_chain *chain, struct rte_mbuf *more)
 	}
 }
 
+/* One that leaves or is dropped by itself, put at the end of a chain with all its pieces. */
+static void
+append_settled(const struct stages *s, struct rte_mbuf *m, struct dp_decision *d,
+	struct dp_chain *chain)
+{
+	struct rte_mbuf *more = d->has_more ? dp_beside(m)->next : NULL;
+
+	if (d->verdict > LB_TO_KERNEL)
+		dp_count(&s->worker->verdict_pkts[d->verdict], 1);
+	d->has_more = false;
+	dp_beside(m)->decision = *d;
+	dp_chain_append(chain, m);
+	append_more(chain, more);
+}
+
 /* One that waited goes where its first went, right after whatever is last in the chain. */
 static void
 release(const struct stages *s, struct rte_mbuf *m, const struct lb_fragment_decision *first,
@@ -684,7 +699,6 @@ release(const struct stages *s, struct rte_mbuf *m, const struct lb_fragment_dec
 {
 	const uint64_t now_ns = dp_beside(m)->now_ns;
 	struct dp_decision d = dp_beside(m)->decision;
-	struct rte_mbuf *more;
 	struct lb_packet packet;
 
 	/* It has been parsed before, with this result. */
@@ -692,22 +706,7 @@ release(const struct stages *s, struct rte_mbuf *m, const struct lb_fragment_dec
 		d.verdict = LB_DROP_TRUNCATED;
 	else
 		d.verdict = (uint8_t)follow_first(s, &packet, first, now_ns, &m, &d);
-	if (d.verdict > LB_TO_KERNEL)
-		dp_count(&s->worker->verdict_pkts[d.verdict], 1);
-	more = d.has_more ? dp_beside(m)->next : NULL;
-	d.has_more = false;
-	dp_beside(m)->decision = d;
-	dp_chain_append(chain, m);
-	append_more(chain, more);
-}
-
-static void
-release_all(const struct stages *s, const struct dp_note *note, struct dp_chain *chain)
-{
-	void *m;
-
-	while (lb_fragment_take(s->worker->fragments.table, &note->key, &m))
-		release(s, m, &note->decision, chain);
+	append_settled(s, m, &d, chain);
 }
 
 /* Where its first went; or it waits. */
@@ -734,61 +733,94 @@ take_later(const struct stages *s, uint16_t i)
 	return follow_first(s, &s->packets[i], &first, burst->now_ns[i], &burst->pkts[i], d);
 }
 
-static void
-describe_first(const struct stages *s, uint16_t i, struct dp_note *note)
+/* What is left of a packet's way once its backend, or the lack of one, is known. */
+static enum lb_verdict
+finish(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
+	struct rte_mbuf **m, struct dp_decision *d)
 {
-	const struct dp_decision *d = &s->burst->decisions[i];
+	if (d->verdict == LB_TO_KERNEL)
+		return leave_to_kernel(s->snapshot, *m);
+	if (d->event == LB_FLOW_SYN)
+		clamp_mss(s->snapshot, *m, packet, d);
+	return send_on(s, packet, now_ns, m, d);
+}
 
-	*note = (struct dp_note){.decision.verdict = LB_DROP_FRAGMENT_UNMATCHED};
-	lb_fragment_describe(&s->packets[i], &note->key, &note->range);
-	if (d->verdict <= LB_TO_KERNEL)
-		note->decision.verdict = (enum lb_verdict)d->verdict;
+/* Where the others of a datagram go, by what became of its first. */
+static struct lb_fragment_decision
+describe(const struct dp_decision *d)
+{
+	struct lb_fragment_decision decision = {.verdict = (enum lb_verdict)d->verdict};
+
 	if (d->verdict == LB_FORWARD)
-		note->decision.owner = (struct lb_fragment_owner){
+		decision.owner = (struct lb_fragment_owner){
 			.backend = d->backend,
 			.entropy = entropy_of(d),
 		};
+	else if (d->verdict == LB_REPLY) /* its sender has been told that it does not fit */
+		decision.verdict = LB_DROP_TOO_BIG;
+	return decision;
 }
-/* What is left of a packet's way once its backend, or the lack of one, is known. */
-static void
-finish(struct stages *s, uint16_t i)
-{
-	struct dp_burst *burst = s->burst;
-	struct dp_decision *d = &burst->decisions[i];
-	const struct lb_packet *packet = &s->packets[i];
 
-	if (d->verdict == LATER) {
-		d->verdict = (uint8_t)take_later(s, i);
-	} else if (d->verdict == LB_FORWARD) {
-		if (d->event == LB_FLOW_SYN)
-			clamp_mss(s, i, &s->snapshot->backends[d->backend]);
-		d->verdict = (uint8_t)send_on(s, packet, burst->now_ns[i], &burst->pkts[i], d);
-	}
-	if (d->verdict == LB_TO_KERNEL)
-		d->verdict = (uint8_t)leave_to_kernel(s->snapshot, burst->pkts[i]);
+/* All that waited for a first fragment. */
+static void
+release_all(const struct stages *s, const struct lb_fragment_key *key,
+	const struct dp_decision *d, struct dp_chain *chain)
+{
+	const struct lb_fragment_decision first = describe(d);
+	void *m;
+
+	while (lb_fragment_take(s->worker->fragments.table, key, &m))
+		release(s, m, &first, chain);
+}
+
+/*
+ * At home, a first fragment goes as was decided, if it fits the others; then they go the same
+ * way, and if it cannot leave after all, none does.
+ *
+ * @param first  Its packet, in and out: as send_on() makes it.
+ * @return whether those that wait for it do so no more.
+ */
+static bool
+settle_first(const struct stages *s, const struct lb_packet *packet, struct dp_first *first,
+	uint64_t now_ns, struct dp_decision *d)
+{
+	struct lb_fragment_table *table = s->worker->fragments.table;
+	const enum lb_verdict fits =
+		lb_fragment_first(table, &first->key, &first->range, now_ns);
+	struct lb_fragment_decision decision;
+
+	if (fits != LB_FORWARD && d->verdict <= LB_TO_KERNEL)
+		d->verdict = (uint8_t)fits;
+	if (fits != LB_FORWARD)
+		return false;
+	if (d->verdict <= LB_TO_KERNEL)
+		d->verdict = (uint8_t)finish(s, packet, now_ns, &first->packet, d);
+	decision = describe(d);
+	lb_fragment_decide(table, &first->key, &decision);
+	return true;
 }
 
 /* Those that waited for a packet leave after it, if it leaves. */
 static void
-release_after(const struct stages *s, uint16_t i, const struct dp_note *note)
+release_after(const struct stages *s, uint16_t i, const struct lb_fragment_key *key)
 {
 	struct dp_burst *burst = s->burst;
 	struct dp_decision *d = &burst->decisions[i];
 	struct dp_chain chain = {NULL, NULL};
 
 	if (d->verdict > LB_TO_KERNEL) {
-		release_all(s, note, &burst->settled);
+		release_all(s, key, d, &burst->settled);
 		return;
 	}
 	if (d->has_more)
 		append_more(&chain, dp_beside(burst->pkts[i])->next);
-	release_all(s, note, &chain);
+	release_all(s, key, d, &chain);
 	d->has_more = chain.first != NULL;
 	if (d->has_more)
 		dp_beside(burst->pkts[i])->next = chain.first;
 }
 
-/* A datagram's first fragment, decided but not yet on its way: the others follow it. */
+/* A datagram's first fragment, decided but not yet on its way: that begins at home. */
 static void
 finish_first(struct stages *s, uint16_t i)
 {
@@ -796,30 +828,21 @@ finish_first(struct stages *s, uint16_t i)
 	struct dp_burst *burst = s->burst;
 	struct dp_decision *d = &burst->decisions[i];
 	const struct lb_packet *packet = &s->packets[i];
-	const bool is_icmp = packet->kind == LB_PACKET_ICMP_OTHER;
-	/* Fragments of ICMP have no ports to miss, and come to the flow's owner; over IPv6 some
-	 * hide behind a header, and go home. */
-	const unsigned int home = is_icmp && !packet->is_v6
-					  ? worker->index
-					  : dp_handoff_home(packet, worker->n_workers);
-	const bool is_here = is_icmp || home == worker->index;
-	enum lb_verdict fits = LB_FORWARD;
-	struct dp_note note;
+	const unsigned int home = dp_handoff_home(packet, worker->n_workers);
+	struct dp_first first = {.packet = burst->pkts[i]};
 
-	describe_first(s, i, &note);
-	if (is_here) {
-		dp_fragments_expire(worker, burst->now_ns[i], &burst->settled);
-		fits = lb_fragment_first(worker->fragments.table, &note.key, &note.range,
-			&note.decision, burst->now_ns[i]);
+	lb_fragment_describe(packet, &first.key, &first.range);
+	if (home != worker->index) {
+		dp_beside(first.packet)->decision = *d;
+		d->verdict = dp_fragment_send_home(worker, home, &first) ? DP_AWAY
+									 : LB_DROP_HANDOFF_FULL;
+		return;
 	}
-	if (d->verdict <= LB_TO_KERNEL && fits != LB_FORWARD)
-		d->verdict = (uint8_t)fits;
-	if (d->verdict <= LB_TO_KERNEL)
-		finish(s, i);
-	if (home != worker->index)
-		dp_fragment_tell(worker, home, &note);
-	if (is_here && fits == LB_FORWARD)
-		release_after(s, i, &note);
+	dp_fragments_expire(worker, burst->now_ns[i], &burst->settled);
+	if (!settle_first(s, packet, &first, burst->now_ns[i], d))
+		return;
+	burst->pkts[i] = first.packet;
+	release_after(s, i, &first.key);
 }
 
 /* Whether later fragments ask for it: those of IPv4 without ports go by their flow instead. */
@@ -858,8 +881,11 @@ encap_stage(struct stages *s)
 		else if (likely(d->verdict == LB_FORWARD && d->event != LB_FLOW_SYN))
 			d->verdict = (uint8_t)send_on(s, &s->packets[i], burst->now_ns[i],
 				&burst->pkts[i], d);
-		else if (d->verdict <= LB_TO_KERNEL || d->verdict == LATER)
-			finish(s, i);
+		else if (d->verdict == LATER)
+			d->verdict = (uint8_t)take_later(s, i);
+		else if (d->verdict == LB_FORWARD || d->verdict == LB_TO_KERNEL)
+			d->verdict = (uint8_t)finish(s, &s->packets[i], burst->now_ns[i],
+				&burst->pkts[i], d);
 	}
 }
 
@@ -882,16 +908,40 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	encap_stage(&s);
 }
 
-void
-dp_forward_note(struct dp_worker *worker, const struct dp_snapshot *snapshot,
-	const struct dp_note *note, uint64_t now_ns, struct dp_chain *settled)
+/* What was decided under another snapshot, if it can be done under this one. */
+static enum lb_verdict
+check_again(const struct dp_snapshot *snapshot, struct dp_decision *d)
 {
+	const struct dp_backend *backend;
+
+	if (d->verdict != LB_FORWARD)
+		return (enum lb_verdict)d->verdict;
+	backend = dp_snapshot_live_backend(snapshot, d->backend);
+	if (backend == NULL)
+		return LB_DROP_NO_BACKEND;
+	d->service = backend->service;
+	return LB_FORWARD;
+}
+
+void
+dp_forward_first(struct dp_worker *worker, const struct dp_snapshot *snapshot,
+	const struct dp_first *first, uint64_t now_ns, struct dp_chain *settled)
+{
+	struct dp_first own = *first;
+	struct dp_decision d = dp_beside(first->packet)->decision;
 	struct stages s; /* of a burst that is none: the rest is not looked at */
+	struct lb_packet packet;
+	bool is_settled;
 
 	s.worker = worker;
 	s.snapshot = snapshot;
-	/* If it does not fit what is known here, what waits is given up in time. */
-	if (lb_fragment_first(worker->fragments.table, &note->key, &note->range,
-		    &note->decision, now_ns) == LB_FORWARD)
-		release_all(&s, note, settled);
+	d.verdict = (uint8_t)check_again(snapshot, &d);
+	/* It has been parsed before, with this result. */
+	if (d.verdict <= LB_TO_KERNEL &&
+		dp_mbuf_parse(own.packet, own.packet->pkt_len, &packet) != LB_FORWARD)
+		d.verdict = LB_DROP_TRUNCATED;
+	is_settled = settle_first(&s, &packet, &own, now_ns, &d);
+	append_settled(&s, own.packet, &d, settled);
+	if (is_settled)
+		release_all(&s, &own.key, &d, settled);
 }

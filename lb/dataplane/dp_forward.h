@@ -24,12 +24,12 @@ void dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapsh
 	struct dp_burst *burst);
 
 /**
- * A datagram's first fragment has been decided by another worker: the ones that wait for it
- * here are.
+ * A datagram's first fragment that was decided by another worker: it goes as decided if it fits
+ * what is known here, and those that wait for it go after it.
  *
- * @param settled  They are appended.
+ * @param settled  It and they are appended, and counted unless they leave.
  */
-void dp_forward_note(struct dp_worker *worker, const struct dp_snapshot *snapshot,
-	const struct dp_note *note, uint64_t now_ns, struct dp_chain *settled);
+void dp_forward_first(struct dp_worker *worker, const struct dp_snapshot *snapshot,
+	const struct dp_first *first, uint64_t now_ns, struct dp_chain *settled);
 
 #endif

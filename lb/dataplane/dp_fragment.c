@@ -92,9 +92,10 @@ dp_fragments_abandon(struct dp_worker *worker, struct dp_chain *settled)
 		give_up(worker, m, why, settled);
 }
 
-void
-dp_fragment_tell(struct dp_worker *worker, unsigned int home, struct dp_note *note)
+bool
+dp_fragment_send_home(struct dp_worker *worker, unsigned int home, const struct dp_first *first)
 {
-	if (rte_ring_enqueue_elem(worker->mail[home].notes, note, sizeof(*note)) != 0)
-		dp_count(&worker->figures.lost_notes, 1);
+	struct dp_first sent = *first; /* the ring's function reads it, and is not const */
+
+	return rte_ring_enqueue_elem(worker->mail[home].firsts, &sent, sizeof(sent)) == 0;
 }

@@ -6,9 +6,10 @@
  * @file
  * A worker's datagrams in fragments: those whose home it is (dp_handoff.h).
  *
- * The owner of a datagram's flow decides on its first fragment, and tells the home, by a note
- * where that is another worker. Later fragments are handed to the home, and wait there for the
- * first, in the buffers they came in, for which the ports' pools have room.
+ * All of a datagram's fragments leave by its home, which alone sees whether they fit together.
+ * The owner of its flow decides on the first one, and hands it there with the decision. Later
+ * fragments are handed to the home as they come, and wait there for the first, in the buffers
+ * they came in, for which the ports' pools have room.
  */
 
 #include "dp.h"
@@ -17,14 +18,14 @@
 
 struct dp_worker;
 
-/** What became of a datagram's first fragment, from the worker that decided to the home. */
-struct dp_note {
+/** A datagram's first fragment on its way home; what was decided of it lies beside it. */
+struct dp_first {
 	struct lb_fragment_key key;
 	struct lb_fragment_range range;
-	struct lb_fragment_decision decision;
+	struct rte_mbuf *packet;
 };
 
-static_assert(sizeof(struct dp_note) % 4 == 0, "a ring's element is whole words");
+static_assert(sizeof(struct dp_first) % 4 == 0, "a ring's element is whole words");
 
 struct dp_fragments {
 	struct lb_fragment_table *table;
@@ -61,7 +62,12 @@ void dp_fragments_shed(struct dp_worker *worker, uint32_t n_bytes, struct dp_cha
 /** Give up all that waits, likewise. */
 void dp_fragments_abandon(struct dp_worker *worker, struct dp_chain *settled);
 
-/** Tell a datagram's home of its first fragment; a note that finds no room is counted. */
-void dp_fragment_tell(struct dp_worker *worker, unsigned int home, struct dp_note *note);
+/**
+ * Hand a first fragment that was decided to its datagram's home, another worker.
+ *
+ * @return whether it is that worker's from here on; if not its ring is full.
+ */
+bool dp_fragment_send_home(struct dp_worker *worker, unsigned int home,
+	const struct dp_first *first) lb_must_check;
 
 #endif

@@ -8,11 +8,33 @@
  *
  * A flow's owner is the worker whose queue the device puts its packets in, or where no device
  * spreads them, the one that the workers agree on. Fragments and ICMP errors come by other
- * queues than their flow's, and are handed to its owner, each at most once:
+ * queues than their flow's, and are handed over by ring:
  *
- * - an ICMP error, and a datagram's first fragment, to the owner of the flow;
+ * - an ICMP error, and a datagram's first fragment, to the owner of the flow, once;
  * - later fragments, which show no flow, to their datagram's home, a worker that follows from
- *   addresses and identification. The owner of the flow tells the home where the first went.
+ *   addresses and identification, once;
+ * - first fragments, by the owner, when it has decided on them, to the home, once.
+ *
+ * So the flow's table answers for all of a datagram, and whether its fragments fit together is
+ * seen where they all are, before any leaves:
+ *
+ *     received by         owner of the flow          home of the datagram
+ *         |  first fragment       |                           |
+ *         |---------------------->| its backend, or why none; |
+ *         |       (packets)       | begins the flow           |
+ *         |                       |-------------------------->| overlaps? dropped, with
+ *         |                       |  the first, and what was  | what waits. Otherwise it is
+ *         |                       |     decided (firsts)      | encapsulated, cut or answered
+ *         |                       |                           | and leaves: so do those that
+ *         |  later fragment       |                           | waited, and those to come.
+ *         |-------------------------------------------------->| Or if that fails, all are
+ *         |       (packets)       |                           | dropped for one reason.
+ *
+ * Any two of the three may be one worker: then there is no hand-over between them. No ring
+ * leads back, so none can wait for another, and what finds one full is LB_DROP_HANDOFF_FULL:
+ * where that is the first, those that wait for it do so in vain. Fragments of IPv4 without
+ * ports, but for ICMP, show their flow: they are handed to its owner and leave there, and none
+ * of them is held against another.
  */
 
 #include <stdalign.h>
@@ -45,7 +67,10 @@ unsigned int dp_handoff_rss(const struct dp_rss *rss, const struct lb_packet *pa
 static inline bool
 dp_handoff_is_later(const struct lb_packet *packet)
 {
-	return packet->kind == LB_PACKET_LATER_FRAGMENT;
+	return packet->kind == LB_PACKET_LATER_FRAGMENT ||
+	       (packet->kind == LB_PACKET_ICMP_OTHER &&
+		       (packet->flags & (LB_PACKET_FRAGMENT | LB_PACKET_FIRST_FRAGMENT)) ==
+			       LB_PACKET_FRAGMENT);
 }
 
 /** Whether a device may have put it in another queue than its flow's. */

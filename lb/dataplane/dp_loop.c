@@ -498,7 +498,7 @@ dp_loop_give_up(struct dp_loop *loop)
 	do {
 		dp_worker_hear(loop->worker, &loop->burst, loop->now_ns);
 		dispose_chain(loop, &loop->burst.settled);
-	} while (dp_worker_has_notes(loop->worker));
+	} while (dp_worker_has_firsts(loop->worker));
 	dp_worker_offline(loop->worker);
 	dp_worker_abandon(loop->worker, &loop->burst);
 	dispose_chain(loop, &loop->burst.settled);

@@ -30,10 +30,10 @@ void dp_loop_run(struct dp_lcore *lcore);
  * still under way has a verdict: on one thread, each for all loops before the next.
  */
 
-/** Deal with what other workers have handed over; that may be a note to yet another. */
+/** Deal with what other workers have handed over; that may be on its way to yet another. */
 void dp_loop_empty_inbox(struct dp_loop *loop);
 
-/** Hear the last notes, give up what waits even so, and send what is to be sent. */
+/** Take in the last first fragments, give up what waits even so, send what is to be sent. */
 void dp_loop_give_up(struct dp_loop *loop);
 
 /** Of worker 0: send what the others left to it; what a device does not take is dropped. */

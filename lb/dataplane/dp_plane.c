@@ -16,8 +16,6 @@
 
 /* Pieces of packets on their way, all workers'. */
 #define PIECES 2048u
-/* Notes that a worker may have to read; a lost one costs a datagram. */
-#define NOTES 1024u
 /* Room for Ethernet and two tags before an IP packet of the MTU, and to spare. */
 #define FRAME_OVER_MTU 32u
 /* Buffers that a core keeps at hand. */
@@ -71,7 +69,7 @@ destroy_mail(struct dp *dp)
 {
 	for (unsigned int i = 0; i < DP_WORKERS_MAX; i++) {
 		rte_ring_free(dp->mail[i].packets);
-		rte_ring_free(dp->mail[i].notes);
+		rte_ring_free(dp->mail[i].firsts);
 	}
 }
 
@@ -87,10 +85,10 @@ create_mail(struct dp *dp, const struct dp_conf *conf)
 		(void)snprintf(name, sizeof(name), "p%u_%p", i, (const void *)dp);
 		mail->packets = rte_ring_create(name, conf->n_handoff, SOCKET_ID_ANY,
 			RING_F_SC_DEQ | RING_F_EXACT_SZ);
-		(void)snprintf(name, sizeof(name), "n%u_%p", i, (const void *)dp);
-		mail->notes = rte_ring_create_elem(name, sizeof(struct dp_note), NOTES,
-			SOCKET_ID_ANY, RING_F_SC_DEQ);
-		if (mail->packets == NULL || mail->notes == NULL)
+		(void)snprintf(name, sizeof(name), "f%u_%p", i, (const void *)dp);
+		mail->firsts = rte_ring_create_elem(name, sizeof(struct dp_first),
+			conf->n_handoff, SOCKET_ID_ANY, RING_F_SC_DEQ | RING_F_EXACT_SZ);
+		if (mail->packets == NULL || mail->firsts == NULL)
 			return -rte_errno;
 	}
 	return 0;

@@ -202,7 +202,6 @@ dp_read_worker(const struct dp *dp, unsigned int worker, struct dp_worker_figure
 	for (unsigned int i = 0; i < DP_TURN_BUCKETS; i++)
 		out->turns[i] = __atomic_load_n(&from->turns[i], __ATOMIC_RELAXED);
 	out->turns_ns = __atomic_load_n(&from->turns_ns, __ATOMIC_RELAXED);
-	out->lost_notes = __atomic_load_n(&from->lost_notes, __ATOMIC_RELAXED);
 }
 
 void

@@ -172,17 +172,17 @@ dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 void
 dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns)
 {
-	struct dp_note notes[DP_BURST_MAX];
+	struct dp_first firsts[DP_BURST_MAX];
 	unsigned int n;
 
 	burst->settled.first = NULL;
 	dp_fragments_expire(worker, now_ns, &burst->settled);
 	if (worker->mail == NULL)
 		return;
-	n = rte_ring_dequeue_burst_elem(worker->mail[worker->index].notes, notes,
-		sizeof(notes[0]), DP_BURST_MAX, NULL);
+	n = rte_ring_dequeue_burst_elem(worker->mail[worker->index].firsts, firsts,
+		sizeof(firsts[0]), DP_BURST_MAX, NULL);
 	for (unsigned int i = 0; i < n; i++)
-		dp_forward_note(worker, load_snapshot(worker), &notes[i], now_ns,
+		dp_forward_first(worker, load_snapshot(worker), &firsts[i], now_ns,
 			&burst->settled);
 }
 

@@ -28,7 +28,7 @@ typedef _Atomic(struct dp_snapshot *) dp_snapshot_ref;
 /** What workers hand to one another; each reads its own. NULL where there is but one. */
 struct dp_mail {
 	struct rte_ring *packets; /**< that are its to deal with */
-	struct rte_ring *notes;   /**< struct dp_note: of datagrams whose home it is */
+	struct rte_ring *firsts;  /**< struct dp_first: of datagrams whose home it is */
 };
 
 /**
@@ -134,16 +134,16 @@ void dp_worker_offline(struct dp_worker *worker);
 void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
 
 /**
- * Take note of what others say of datagrams whose home this worker is, and give up what has
- * waited too long: burst->settled. The worker is online.
+ * Take in the first fragments, decided by others, of datagrams whose home this worker is, and
+ * give up what has waited too long: burst->settled. The worker is online.
  */
 void dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns);
 
-/** Whether others have told something that is not heard yet. */
+/** Whether others have sent first fragments that are not taken in yet. */
 static inline bool
-dp_worker_has_notes(const struct dp_worker *worker)
+dp_worker_has_firsts(const struct dp_worker *worker)
 {
-	return worker->mail != NULL && !rte_ring_empty(worker->mail[worker->index].notes);
+	return worker->mail != NULL && !rte_ring_empty(worker->mail[worker->index].firsts);
 }
 
 /** What still waits is given up: burst->settled. */

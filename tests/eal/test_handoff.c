@@ -221,15 +221,36 @@ find_home(struct plane *plane)
 	return home;
 }
 
-/*
- * The flow's owner is one worker, the datagram's home the other. A later fragment waits at
- * home; the first is decided by the owner, whose note releases it.
- */
-static void
-test_a_note_releases_what_waits_at_home(void **state)
+/* What a worker has to say, besides a burst, at a time. */
+static struct dp_chain
+hear(struct plane *plane, unsigned int worker, uint64_t now_ns)
 {
 	struct dp_burst nothing = {.n = 0};
-	struct dp_decision d;
+
+	dp_worker_online(plane->dp->workers[worker]);
+	dp_worker_hear(plane->dp->workers[worker], &nothing, now_ns);
+	dp_worker_offline(plane->dp->workers[worker]);
+	return nothing.settled;
+}
+
+/* The flow's owner is the worker that is not the datagrams' home. @return the home */
+static unsigned int
+part_owner_and_home(struct plane *plane)
+{
+	const unsigned int home = find_home(plane);
+
+	plane->rss.queue_of[0] = (uint8_t)(1 - home);
+	return home;
+}
+
+/*
+ * A later fragment waits at home; the first is decided by the owner, and leaves by the home,
+ * too, before what waited for it.
+ */
+static void
+test_a_first_leaves_by_its_home(void **state)
+{
+	struct dp_chain settled;
 	struct plane plane;
 	struct rte_mbuf *waiting;
 	struct rte_mbuf *m;
@@ -238,9 +259,8 @@ test_a_note_releases_what_waits_at_home(void **state)
 
 	(void)state;
 	open_plane(&plane);
-	home = find_home(&plane);
+	home = part_owner_and_home(&plane);
 	owner = 1 - home;
-	plane.rss.queue_of[0] = (uint8_t)owner;
 
 	waiting = make(&plane, later);
 	assert_int_equal(run(&plane, owner, waiting, false).verdict, DP_AWAY);
@@ -250,19 +270,84 @@ test_a_note_releases_what_waits_at_home(void **state)
 	m = make(&plane, first);
 	assert_int_equal(run(&plane, home, m, false).verdict, DP_AWAY);
 	assert_ptr_equal(next_mail(&plane, owner), m);
-	d = run(&plane, owner, m, true);
-	assert_int_equal(d.verdict, LB_FORWARD);
-	rte_pktmbuf_free(m);
+	assert_int_equal(run(&plane, owner, m, true).verdict, DP_AWAY);
+	assert_null(next_mail(&plane, home));
 
-	dp_worker_online(plane.dp->workers[home]);
-	dp_worker_hear(plane.dp->workers[home], &nothing, 2);
-	dp_worker_offline(plane.dp->workers[home]);
-	assert_ptr_equal(nothing.settled.first, waiting);
+	settled = hear(&plane, home, 2);
+	assert_ptr_equal(settled.first, m);
+	assert_int_equal(dp_beside(m)->decision.verdict, LB_FORWARD);
+	assert_int_equal(dp_beside(m)->decision.flow, DP_FLOW_MISS);
+	assert_true(dp_beside(m)->decision.is_new_flow);
+	assert_ptr_equal(dp_beside(m)->next, waiting);
 	assert_int_equal(dp_beside(waiting)->decision.verdict, LB_FORWARD);
-	assert_int_equal(dp_beside(waiting)->decision.backend, d.backend);
+	assert_int_equal(dp_beside(waiting)->decision.backend, dp_beside(m)->decision.backend);
 	assert_int_equal(dp_beside(waiting)->decision.flow, DP_FLOW_HIT);
 	assert_null(dp_beside(waiting)->next);
+	assert_null(hear(&plane, home, 2).first);
+	rte_pktmbuf_free(m);
 	rte_pktmbuf_free(waiting);
+	close_plane(&plane);
+}
+
+/* Nothing of a datagram whose fragments overlap leaves, whoever owns its flow. */
+static void
+test_a_first_that_overlaps_does_not_leave(void **state)
+{
+	static const struct pb_layer longer[] = {ETHER(), IPV4(.fragment = 0x2000), UDP(),
+		PAYLOAD(72), END};
+	uint64_t counts[LB_N_VERDICTS];
+	struct dp_chain settled;
+	struct plane plane;
+	struct rte_mbuf *waiting;
+	struct rte_mbuf *m;
+	unsigned int home;
+
+	(void)state;
+	open_plane(&plane);
+	home = part_owner_and_home(&plane);
+	waiting = make(&plane, later);
+	assert_int_equal(run(&plane, home, waiting, true).verdict, DP_AWAY);
+	m = make(&plane, longer);
+	assert_int_equal(run(&plane, 1 - home, m, true).verdict, DP_AWAY);
+	settled = hear(&plane, home, 2);
+	assert_ptr_equal(settled.first, m);
+	assert_null(dp_beside(m)->next);
+	settled = hear(&plane, home, 2);
+	assert_ptr_equal(settled.first, waiting);
+	dp_read_verdicts(plane.dp, counts);
+	assert_int_equal(counts[LB_DROP_FRAGMENT_OVERLAP], 2);
+	rte_pktmbuf_free(m);
+	rte_pktmbuf_free(waiting);
+	close_plane(&plane);
+}
+
+/* Where there is no way to its home a first is dropped there and then. */
+static void
+test_a_full_ring_to_the_home_is_counted(void **state)
+{
+	uint64_t counts[LB_N_VERDICTS];
+	unsigned int n_full = 0;
+	struct dp_chain settled;
+	struct plane plane;
+	struct rte_mbuf *m;
+	unsigned int home;
+
+	(void)state;
+	open_plane(&plane);
+	home = part_owner_and_home(&plane);
+	for (unsigned int i = 0; i < 70; i++) {
+		m = make(&plane, first);
+		if (run(&plane, 1 - home, m, true).verdict != DP_AWAY) {
+			n_full++;
+			rte_pktmbuf_free(m);
+		}
+	}
+	assert_int_equal(n_full, 70 - 64);
+	dp_read_verdicts(plane.dp, counts);
+	assert_int_equal(counts[LB_DROP_HANDOFF_FULL], n_full);
+	while ((settled = hear(&plane, home, 2)).first != NULL)
+		while ((m = dp_chain_take(&settled)) != NULL)
+			rte_pktmbuf_free(m);
 	close_plane(&plane);
 }
 
@@ -310,7 +395,7 @@ test_a_datagram_without_ports_is_not_remembered(void **state)
 		assert_int_equal(run(&plane, worker, m, true).verdict, LB_FORWARD);
 		lb_fragment_table_stats(plane.dp->workers[worker]->fragments.table, &stats);
 		assert_int_equal(stats.live, 0);
-		assert_true(rte_ring_empty(plane.dp->mail[worker].notes));
+		assert_true(rte_ring_empty(plane.dp->mail[worker].firsts));
 		rte_pktmbuf_free(m);
 	}
 
@@ -396,7 +481,9 @@ main(void)
 		cmocka_unit_test(test_an_error_is_handed_to_the_owner_once),
 		cmocka_unit_test(test_what_is_for_no_service_stays),
 		cmocka_unit_test(test_a_full_ring_is_counted),
-		cmocka_unit_test(test_a_note_releases_what_waits_at_home),
+		cmocka_unit_test(test_a_first_leaves_by_its_home),
+		cmocka_unit_test(test_a_first_that_overlaps_does_not_leave),
+		cmocka_unit_test(test_a_full_ring_to_the_home_is_counted),
 		cmocka_unit_test(test_a_later_fragment_goes_home_whatever_the_device_tells),
 		cmocka_unit_test(test_a_datagram_without_ports_is_not_remembered),
 		cmocka_unit_test(test_what_waits_is_given_up_in_time),

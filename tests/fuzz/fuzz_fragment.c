@@ -101,15 +101,17 @@ first(struct run *run, const struct step *step)
 	const bool is_right =
 		is_range_right(&step->range) && step->range.offset == 0 && step->range.has_more;
 	const enum lb_verdict verdict =
-		lb_fragment_first(run->table, &key, &step->range, &decision, run->now_ns);
+		lb_fragment_first(run->table, &key, &step->range, run->now_ns);
 
 	require((verdict == LB_DROP_FRAGMENT_BAD) == !is_right, "first: good or bad");
 	require(verdict == LB_FORWARD || verdict == LB_DROP_FRAGMENT_BAD ||
 			verdict == LB_DROP_FRAGMENT_OVERLAP ||
-			verdict == LB_DROP_FRAGMENT_EXCESS,
+			verdict == LB_DROP_FRAGMENT_EXCESS || verdict == LB_DROP_NO_BACKEND,
 		"first: verdict");
-	if (verdict == LB_FORWARD)
-		take(run, &key);
+	if (verdict != LB_FORWARD)
+		return;
+	lb_fragment_decide(run->table, &key, &decision);
+	take(run, &key);
 }
 
 static void

@@ -17,10 +17,12 @@
 
 static alignas(LB_CACHE_LINE)
 	uint8_t memory[sizeof(struct lb_fragment_table) +
-		       N_DATAGRAMS * (sizeof(struct datagram) + sizeof(uint32_t)) +
+		       N_DATAGRAMS * (sizeof(struct ranges) + sizeof(struct datagram) +
+					     sizeof(uint32_t)) +
 		       (N_WAITING + 1) * sizeof(struct slot)];
 static struct lb_fragment_table table;
 static uint32_t tags[N_DATAGRAMS];
+static struct ranges ranges[N_DATAGRAMS];
 static struct datagram datagrams[N_DATAGRAMS];
 static struct slot slots[N_WAITING + 1];
 
@@ -34,6 +36,7 @@ static void
 make_any_table(uint32_t n_sets)
 {
 	make_any(tags, sizeof(tags));
+	make_any(ranges, sizeof(ranges));
 	make_any(datagrams, sizeof(datagrams));
 	for (size_t i = 0; i < N_DATAGRAMS; i++) {
 		datagrams[i].first = any_slot();
@@ -49,6 +52,7 @@ make_any_table(uint32_t n_sets)
 	make_any(&table, sizeof(table));
 	table.set_mask = n_sets - 1;
 	table.tags = tags;
+	table.ranges = ranges;
 	table.datagrams = datagrams;
 	table.slots = slots;
 	table.sweep_set = (uint32_t)any_u64(0, table.set_mask);
@@ -95,7 +99,10 @@ put(const struct lb_fragment_key *key)
 	make_any(&range, sizeof(range));
 	range.has_more = any_bool();
 	make_any_table(1);
-	(void)lb_fragment_first(&table, key, &range, &decision, any_u64(0, UINT64_MAX));
+	(void)lb_fragment_first(&table, key, &range, any_u64(0, UINT64_MAX));
+	keeps_to_rule(&table, 1);
+	make_any_table(1);
+	lb_fragment_decide(&table, key, &decision);
 	keeps_to_rule(&table, 1);
 	make_any_table(1);
 	(void)lb_fragment_later(&table, key, &range, &waiting, any_u64(0, UINT64_MAX),

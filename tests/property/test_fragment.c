@@ -8,6 +8,7 @@
 
 #include "lb_fragment.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,18 +20,24 @@
 #define N_KEYS      12u
 #define N_SLOTS     40u
 #define BYTES_MAX   3000u
-#define N_UNITS     48u /* of the longest datagram, 8 bytes each */
+#define N_UNITS     88u /* of the longest datagram, 8 bytes each */
 #define N_PIECES    N_UNITS
-#define TAME_UNITS  40u /* where most rounds are made of single ones */
+#define LONG_UNITS  84u /* of datagrams of single ones: more than there are ranges */
+#define SHORT_UNITS 24u /* and of those that become whole more often */
 #define N_ROUNDS    200u
 #define N_STEPS     2000u
-#define TIMEOUT     UINT64_C(3000)
+#define TIMEOUT     UINT64_C(9000)
 #define N_PACKETS   (N_ROUNDS * N_STEPS)
 #define NO_DATAGRAM UINT32_MAX
 
+/* A bit for each 8 bytes. */
+__extension__ typedef unsigned __int128 unit_set;
+
+static_assert(8 * sizeof(unit_set) >= N_UNITS, "a bit for each");
+
 /* Bytes that came in one fragment; or the bytes of several whose bounds are lost. */
 struct piece {
-	uint64_t units;
+	unit_set units;
 	bool is_mixed;
 };
 
@@ -59,6 +66,7 @@ struct model {
 	uint32_t n_waiting;
 	uint64_t now, seed;
 	bool is_tame;
+	uint32_t tame_units;
 	uint64_t completed, evicted, refused, given_up;
 };
 
@@ -68,7 +76,7 @@ static uint8_t packets[N_PACKETS + 1];
 /* How often each thing happened over all rounds: a test of what never comes is none. */
 static struct {
 	uint64_t forwarded, waited, overlapped, exceeded, inside, repeated, unmatched,
-		completed, evicted_waiting, taken, shed;
+		completed, evicted_waiting, evicted_given_up, taken, shed;
 } seen;
 
 static struct lb_fragment_key
@@ -145,16 +153,16 @@ pass_time(struct model *m)
 
 /* --- bytes --- */
 
-static uint64_t
+static unit_set
 units_of(const struct lb_fragment_range *r)
 {
 	const uint32_t n = (r->bytes + 7u) / 8;
 
-	return ((UINT64_C(1) << n) - 1) << r->offset / 8;
+	return (((unit_set)1 << n) - 1) << r->offset / 8;
 }
 
 static bool
-adjoin(uint64_t a, uint64_t b)
+adjoin(unit_set a, unit_set b)
 {
 	return ((a << 1) & b) != 0 || ((b << 1) & a) != 0;
 }
@@ -178,7 +186,7 @@ mix_two(struct datagram *d)
 }
 
 static bool
-add_piece(struct datagram *d, uint64_t units)
+add_piece(struct datagram *d, unit_set units)
 {
 	if (d->n_pieces == LB_FRAGMENT_RANGES)
 		mix_two(d);
@@ -196,10 +204,10 @@ add_piece(struct datagram *d, uint64_t units)
 	return false;
 }
 
-static uint64_t
+static unit_set
 all_units(const struct datagram *d)
 {
-	uint64_t units = 0;
+	unit_set units = 0;
 
 	for (uint32_t i = 0; i < d->n_pieces; i++)
 		units |= d->pieces[i].units;
@@ -209,7 +217,7 @@ all_units(const struct datagram *d)
 static bool
 is_complete(const struct datagram *d)
 {
-	return d->end != 0 && all_units(d) == (UINT64_C(1) << (d->end + 7) / 8) - 1;
+	return d->end != 0 && all_units(d) == ((unit_set)1 << (d->end + 7) / 8) - 1;
 }
 
 /* Whether nothing that is known of where the datagram ends speaks against the fragment. */
@@ -227,7 +235,7 @@ static enum lb_verdict
 note(struct model *m, uint32_t key, const struct lb_fragment_range *r)
 {
 	struct datagram *d = &m->datagrams[key];
-	const uint64_t units = units_of(r);
+	const unit_set units = units_of(r);
 	const bool is_new = (all_units(d) & units) == 0;
 	bool is_repeated = false;
 
@@ -272,28 +280,37 @@ forget_if_complete(struct model *m, uint32_t key)
 
 /* --- room --- */
 
+/* The longest without new bytes of those that are known and of a kind, or nobody. */
+static uint32_t
+oldest_of(const struct model *m, bool is_given_up, bool waits)
+{
+	uint32_t oldest = NO_DATAGRAM;
+
+	for (uint32_t i = 0; i < N_KEYS; i++) {
+		const struct datagram *d = &m->datagrams[i];
+
+		if (!d->is_known || d->is_given_up != is_given_up ||
+			(count_waiting(m, i) != 0) != waits)
+			continue;
+		if (oldest == NO_DATAGRAM || d->since < m->datagrams[oldest].since)
+			oldest = i;
+	}
+	return oldest;
+}
+
 /* The one that gives way to another; false where there is room without. */
 static bool
 find_victim(const struct model *m, uint32_t *victim)
 {
 	uint32_t n_known = 0;
-	uint32_t best = NO_DATAGRAM;
 
-	for (uint32_t i = 0; i < N_KEYS; i++) {
-		bool is_better;
-
-		if (!m->datagrams[i].is_known)
-			continue;
-		n_known++;
-		is_better = best == NO_DATAGRAM;
-		if (!is_better && (count_waiting(m, i) == 0) != (count_waiting(m, best) == 0))
-			is_better = count_waiting(m, i) == 0;
-		else if (!is_better)
-			is_better = m->datagrams[i].since < m->datagrams[best].since;
-		if (is_better)
-			best = i;
-	}
-	*victim = best;
+	for (uint32_t i = 0; i < N_KEYS; i++)
+		n_known += m->datagrams[i].is_known;
+	*victim = oldest_of(m, true, false);
+	if (*victim == NO_DATAGRAM)
+		*victim = oldest_of(m, false, false);
+	if (*victim == NO_DATAGRAM)
+		*victim = oldest_of(m, false, true);
 	return n_known == N_ENTRIES;
 }
 
@@ -304,6 +321,7 @@ make(struct model *m, uint32_t key)
 
 	if (find_victim(m, &victim)) {
 		seen.evicted_waiting += count_waiting(m, victim) != 0;
+		seen.evicted_given_up += m->datagrams[victim].is_given_up;
 		hand_back(m, victim, LB_DROP_FRAGMENT_EXCESS);
 		m->datagrams[victim].is_known = false;
 		m->evicted++;
@@ -331,7 +349,7 @@ model_first(struct model *m, uint32_t key, const struct lb_fragment_range *r,
 	if (d->is_given_up)
 		return d->verdict;
 	if (d->is_decided && d->verdict != LB_FORWARD)
-		return LB_FORWARD;
+		return d->verdict > LB_TO_KERNEL ? d->verdict : LB_FORWARD;
 	verdict = note(m, key, r);
 	if (verdict != LB_FORWARD || d->is_decided)
 		return verdict;
@@ -387,8 +405,8 @@ random_range(struct model *m, bool is_first)
 	if (is_first)
 		return r;
 	r.offset = (uint16_t)(r.bytes *
-			      (1 + xrand_below(&m->seed, r.bytes == 8 ? TAME_UNITS : 8)));
-	if (m->is_tame ? r.offset == TAME_UNITS * 8 : xrand_below(&m->seed, 6) == 0) {
+			      (1 + xrand_below(&m->seed, r.bytes == 8 ? m->tame_units : 8)));
+	if (m->is_tame ? r.offset == m->tame_units * 8 : xrand_below(&m->seed, 6) == 0) {
 		r.has_more = false;
 		r.bytes = (uint16_t)(m->is_tame ? 5 : 1 + xrand_below(&m->seed, 16));
 	}
@@ -400,13 +418,15 @@ step_first(struct model *m, uint32_t k)
 {
 	const struct lb_fragment_key key = key_of(k);
 	const struct lb_fragment_range r = random_range(m, true);
-	const struct lb_fragment_decision decision = {xrand_below(&m->seed, 8) == 0
-							      ? LB_DROP_NO_BACKEND
-							      : LB_FORWARD,
+	static const enum lb_verdict verdicts[16] =
+		{[0] = LB_DROP_NO_BACKEND, [1] = LB_TO_KERNEL};
+	const struct lb_fragment_decision decision = {verdicts[xrand_below(&m->seed, 16)],
 		{1, xrand_below(&m->seed, 1000), 2, 3}};
 	const enum lb_verdict want = model_first(m, k, &r, &decision);
-	const enum lb_verdict got = lb_fragment_first(m->table, &key, &r, &decision, m->now);
+	const enum lb_verdict got = lb_fragment_first(m->table, &key, &r, m->now);
 
+	if (got == LB_FORWARD)
+		lb_fragment_decide(m->table, &key, &decision);
 	EXPECT(got == want, "first of %u, %u bytes: %d, want %d", k, r.bytes, got, want);
 }
 
@@ -544,6 +564,7 @@ run_round(struct model *m, uint32_t round)
 	const uint32_t first_pct = 5 + round % 7 * 8;
 
 	m->is_tame = round % 4 != 0;
+	m->tame_units = round % 4 == 1 ? LONG_UNITS : SHORT_UNITS;
 	for (uint32_t i = 0; i < N_STEPS; i++) {
 		const uint32_t k = xrand_below(&m->seed, n_keys);
 
@@ -609,6 +630,7 @@ test_all_that_can_happen_did(void **state)
 	assert_true(seen.unmatched > 100);
 	assert_true(seen.completed > 100);
 	assert_true(seen.evicted_waiting > 10);
+	assert_true(seen.evicted_given_up > 100);
 	assert_true(seen.shed > 100);
 }
 

@@ -3,6 +3,7 @@
 """Fragments: where the first goes the others go, whatever the order and the workers."""
 
 import dataclasses
+import json
 import random
 import struct
 
@@ -228,7 +229,7 @@ def add_elsewhere(rows):
     parts = wire.pieces(rows.client().whole(to="empty"), 104)
     rows.add("of a service without backends",
              spread([parts[1], parts[0], parts[2]]),
-             ["fragment_unmatched", "no_backend", "fragment_unmatched"])
+             ["no_backend"] * 3)
     client = rows.client()
     parts = wire.pieces(client.raw(ESP), 104)
     rows.add("ESP goes by its addresses", [(0, parts[1]), (2, parts[0]), (4, parts[2]),
@@ -277,10 +278,7 @@ class Fragments(lib.ReplayCase):
         self.check_rows(all_rows(), SETTINGS)
 
     def test_a_first_one_too_late_for_its_datagram(self):
-        """
-        What waits contradicts itself, or the first one: none of that leaves. Of several
-        workers one may have let the first one leave before it hears of it.
-        """
+        """What waits contradicts itself, or the first one: none of that leaves."""
         for family in (4, 6):
             whole = Client(family, 1).whole()
             parts = wire.pieces(whole, 104)
@@ -293,10 +291,8 @@ class Fragments(lib.ReplayCase):
                     with self.subTest(words, family=family, workers=n):
                         result = self.replay([at(0, packet) for packet in sends], SETTINGS,
                                              args=["--workers", n])
-                        reasons = result.column("reason")
-                        self.assertEqual(reasons[:2] + reasons[3:], ["fragment_overlap"] * 3)
-                        if n == 1:
-                            self.assertEqual(reasons[2], "fragment_overlap")
+                        self.assertEqual(result.column("reason"), ["fragment_overlap"] * 4)
+                        self.assertEqual(result.output.packets, [])
 
     def test_without_a_kernel_there_is_no_service(self):
         sends = []
@@ -349,15 +345,20 @@ class Fragments(lib.ReplayCase):
 
 
 class Whole(lib.ReplayCase):
-    """The largest datagrams, as they come from a wire of 1500 bytes."""
+    """The largest datagrams, as they come from wires of 1500, 1280 and 576 bytes."""
 
     def test_reordered_to_one_backend(self):
-        rng = random.Random(1480)
+        for n_bytes, n_parts in ((1480, 45), (1232, 54), (552, 119)):
+            with self.subTest(n_bytes):
+                self.check_reordered(n_bytes, n_parts)
+
+    def check_reordered(self, n_bytes, n_parts):
+        rng = random.Random(n_bytes)
         sends = []
         for family, size in ((4, 65507), (6, 65527)):
             for number in range(8):
-                parts = wire.pieces(Client(family, number).whole(size=size), 1480)
-                self.assertEqual(len(parts), 45)
+                parts = wire.pieces(Client(family, number).whole(size=size), n_bytes)
+                self.assertEqual(len(parts), n_parts)
                 parts = rng.sample(parts, len(parts)) if number else parts[::-1]
                 sends += [(i * MS, family, number, part) for i, part in enumerate(parts)]
         sends.sort(key=lambda send: send[0])
@@ -367,8 +368,57 @@ class Whole(lib.ReplayCase):
             found.setdefault((family, number), set()).add((d["backend"], d["reason"]))
         for key, ways in found.items():
             with self.subTest(key):
-                self.assertEqual(len(ways), 1)
+                self.assertEqual(len(ways), 1, ways)
                 self.assertEqual(ways.pop()[1], None)
+
+
+class Together(lib.ReplayCase):
+    """A datagram whose first fragment cannot leave does not leave in part."""
+
+    def check(self, settings, reason):
+        """Whatever the order, and a first one again at the end."""
+        for family in (4, 6):
+            parts = wire.pieces(Client(family, 1).whole(size=3000), 1200)
+            for order in ((0, 1, 2, 0), (1, 0, 2, 0), (2, 1, 0, 0)):
+                with self.subTest(reason, family=family, order=order):
+                    result = self.same([at(i * MS, parts[k]) for i, k in enumerate(order)],
+                                       settings)
+                    self.assertEqual(result.column("reason"), [reason] * 4)
+                    self.assertEqual(result.output.packets, [])
+
+    def test_no_next_hop(self):
+        settings = json.loads(SETTINGS)
+        del settings["dataplane"]["ports"][0]["next_hop"]
+        self.check(json.dumps(settings), "no_next_hop")
+
+    def test_no_backend(self):
+        self.check(config(service("web", 0, protocol="any"),
+                          service("web6", 0, address=VIP6, protocol="any")), "no_backend")
+
+    def test_what_would_be_cut_is_dropped_whole(self):
+        """The first and the second are too big, and the last by itself is not."""
+        parts = wire.pieces(Client(4, 1).whole(size=3000), 1400)
+        settings = config(service("web", 5, protocol="any", fragment="drop"),
+                          port={"mtu": 1400})
+        for order in ((0, 1, 2, 0), (1, 0, 2, 0), (2, 1, 0, 0)):
+            with self.subTest(order):
+                result = self.same([at(i * MS, parts[k]) for i, k in enumerate(order)],
+                                   settings)
+                self.assertEqual(result.column("reason"), ["too_big"] * 4)
+                self.assertEqual(result.output.packets, [])
+
+    def test_what_is_answered_is_dropped_whole(self):
+        """IPv6 is cut by its sender alone, who is told of the first."""
+        parts = wire.pieces(Client(6, 1).whole(size=3000), 1400)
+        settings = config(*services(), port={"mtu": 1400})
+        for order, expected in (((0, 1, 2), ["reply", "too_big", "too_big"]),
+                                ((2, 1, 0), ["too_big", "too_big", "reply"])):
+            with self.subTest(order):
+                result = self.same([at(i * MS, parts[k]) for i, k in enumerate(order)],
+                                   settings)
+                self.assertEqual([d["reason"] or d["verdict"] for d in result.decisions],
+                                 expected)
+                self.assertEqual(len(result.output.packets), 1)
 
 
 class Changes(lib.ReplayCase):

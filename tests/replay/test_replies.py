@@ -154,7 +154,8 @@ class TooBig(ReplyCase):
             whole = way.packet(4000)
             rows.append(("a first fragment", wire.piece(whole, 0, 1440, 1), "reply"))
             rows.append(("a later one", wire.piece(whole, 1440, 1440, 1), "too_big"))
-            rows.append(("a last one that fits", wire.piece(whole, 2880, 800, 0), "forward"))
+            rows.append(("the last one, which fits", wire.piece(whole, 2880, 800, 0),
+                         "too_big"))
         packets = [at(i / 1000, packet) for i, (_, packet, _) in enumerate(rows)]
         settings = config(four.service(), six.service(), port={"mtu": self.MTU})
         result = self.same(packets, settings)

@@ -59,6 +59,19 @@ key_of(unsigned int id, bool is_v6)
 	return key;
 }
 
+/* A first fragment, and what is decided of it if it fits. */
+static enum lb_verdict
+decide(struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	const struct lb_fragment_range *range, const struct lb_fragment_decision *decision,
+	uint64_t now_ns)
+{
+	const enum lb_verdict fits = lb_fragment_first(table, key, range, now_ns);
+
+	if (fits == LB_FORWARD)
+		lb_fragment_decide(table, key, decision);
+	return fits;
+}
+
 /* --- one datagram, step by step --- */
 
 enum op { DONE, FIRST, LATER, TAKE, EXPIRE, AT, DATAGRAM };
@@ -260,8 +273,7 @@ static void
 do_first(struct run *run, const struct step *step, unsigned int number)
 {
 	const struct lb_fragment_range range = {0, (uint16_t)step->bytes, step->has_more};
-	const enum lb_verdict got =
-		lb_fragment_first(run->table, &run->key, &range, &served, run->now_ns);
+	const enum lb_verdict got = decide(run->table, &run->key, &range, &served, run->now_ns);
 
 	EXPECT((int)got == step->want, "%s, step %u: %d, want %d", run->name, number, got,
 		step->want);
@@ -370,7 +382,7 @@ first(struct lb_fragment_table *table, const struct lb_fragment_key *key, unsign
 {
 	const struct lb_fragment_range range = {0, (uint16_t)bytes, true};
 
-	return lb_fragment_first(table, key, &range, &served, now_ns);
+	return decide(table, key, &range, &served, now_ns);
 }
 
 /* The verdict; WAITS where it waits, as packet number 1. */
@@ -496,12 +508,13 @@ test_later_fragments_share_the_firsts_verdict(void **state)
 		void *taken = NULL;
 
 		assert_true(lb_fragment_later(table, &key, &at_8, &packet, 0, &out));
-		assert_int_equal(lb_fragment_first(table, &key, &at_0, &decision, 0),
-			LB_FORWARD);
+		assert_int_equal(decide(table, &key, &at_0, &decision, 0), LB_FORWARD);
 		assert_true(lb_fragment_take(table, &key, &taken));
 		assert_ptr_equal(taken, &packets[1]);
-		/* Whatever is decided of its repetition. */
-		assert_int_equal(lb_fragment_first(table, &key, &at_0, &served, 0), LB_FORWARD);
+		/* Its repetition decides nothing, and where the others are dropped so is it. */
+		EXPECT(decide(table, &key, &at_0, &served, 0) ==
+				(verdicts[i] == LB_DROP_NO_BACKEND ? verdicts[i] : LB_FORWARD),
+			"row %zu: the repetition", i);
 		assert_false(lb_fragment_later(table, &key, &at_16, &packet, 0, &out));
 		assert_int_equal(out.verdict, verdicts[i]);
 		assert_memory_equal(&out.owner, &decision.owner, sizeof(out.owner));
@@ -567,24 +580,71 @@ test_the_largest_datagram_passes_in_any_pieces(void **state)
 	}
 }
 
+/* All of a datagram of the largest size in pieces, in an order, and its first at last. */
 static void
-test_the_largest_datagram_may_wait_in_ethernets_pieces(void **state)
+wait_large(unsigned int piece, unsigned int order)
 {
-	struct lb_fragment_table *table = new_table(&usual);
+	const unsigned int n = (LARGEST + 7 + piece - 1) / piece;
+	const struct lb_fragment_conf conf = {8, n - 1, 1000000, TIMEOUT, 1};
+	struct lb_fragment_table *table = new_table(&conf);
 	const struct lb_fragment_key key = key_of(1, true);
 	unsigned int n_taken = 0;
 	struct lb_fragment_stats stats;
 	void *packet;
 
-	(void)state;
-	for (unsigned int offset = 53 * 1232; offset > 0; offset -= 1232)
-		assert_int_equal(later(table, &key, offset, offset == 53 * 1232 ? 232 : 1232,
-					 offset != 53 * 1232, 0),
-			WAITS);
-	assert_int_equal(first(table, &key, 1232, 0), LB_FORWARD);
+	for (unsigned int i = 0; i < (n + 7) / 8 * 8; i++) {
+		const unsigned int at = in_order(order, i, n);
+		const unsigned int offset = at * piece;
+		const bool has_more = at + 1 < n;
+
+		if (at == 0 || at >= n)
+			continue;
+		EXPECT(later(table, &key, offset, has_more ? piece : LARGEST + 7 - offset,
+			       has_more, 0) == (int)WAITS,
+			"pieces of %u, order %u: the %uth does not wait", piece, order, i);
+	}
+	EXPECT(first(table, &key, piece, 0) == LB_FORWARD, "pieces of %u, order %u: first",
+		piece, order);
 	while (lb_fragment_take(table, &key, &packet))
 		n_taken++;
-	assert_int_equal(n_taken, 53);
+	EXPECT(n_taken == n - 1, "pieces of %u, order %u: %u waited, of %u", piece, order,
+		n_taken, n - 1);
+	lb_fragment_table_stats(table, &stats);
+	EXPECT(stats.completed == 1, "pieces of %u, order %u: not complete", piece, order);
+	free(table);
+}
+
+static void
+test_the_largest_datagram_may_wait_if_there_is_room(void **state)
+{
+	static const unsigned int pieces[] = {48, 552, 1232, 1480};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(pieces); i++) {
+		for (unsigned int order = 0; order < 4; order++)
+			wait_large(pieces[i], order);
+	}
+}
+
+/* Every second piece, from the end, and then the others: as many ranges as there can be. */
+static void
+test_the_largest_datagram_in_small_pieces_may_have_any_order(void **state)
+{
+	const unsigned int n = (LARGEST + 7 + 551) / 552;
+	struct lb_fragment_table *table = new_table(&usual);
+	const struct lb_fragment_key key = key_of(1, false);
+	struct lb_fragment_stats stats;
+
+	(void)state;
+	assert_int_equal(n, 119);
+	assert_int_equal(first(table, &key, 552, 0), LB_FORWARD);
+	for (unsigned int parity = 0; parity < 2; parity++) {
+		for (unsigned int at = n - 1 - parity; at > 0 && at < n; at -= 2)
+			assert_int_equal(later(table, &key, at * 552,
+						 at == n - 1 ? LARGEST + 7 - at * 552 : 552,
+						 at != n - 1, 0),
+				LB_FORWARD);
+	}
 	lb_fragment_table_stats(table, &stats);
 	assert_int_equal(stats.completed, 1);
 	free(table);
@@ -665,21 +725,20 @@ count_returned(struct lb_fragment_table *table, uint64_t now_ns, enum lb_verdict
 }
 
 static void
-test_one_datagram_does_not_have_all_the_room(void **state)
+test_one_datagram_may_have_all_the_room_and_no_more(void **state)
 {
 	struct lb_fragment_table *table = new_table(&usual);
 	const struct lb_fragment_key key = key_of(1, false);
 	const struct lb_fragment_key other = key_of(2, false);
 
 	(void)state;
-	for (unsigned int i = 1; i <= LB_FRAGMENT_WAITING_EACH_MAX; i++)
+	for (unsigned int i = 1; i <= usual.n_waiting; i++)
 		assert_int_equal(later(table, &key, i * 8, 8, true, 0), WAITS);
-	assert_int_equal(later(table, &other, 8, 8, true, 0), WAITS);
-	assert_int_equal(later(table, &key, 800, 8, true, 0), LB_DROP_FRAGMENT_EXCESS);
-	assert_int_equal(count_returned(table, 0, LB_DROP_FRAGMENT_EXCESS),
-		LB_FRAGMENT_WAITING_EACH_MAX);
+	assert_int_equal(later(table, &other, 8, 8, true, 0), LB_DROP_FRAGMENT_EXCESS);
+	assert_int_equal(later(table, &key, 808, 8, true, 0), LB_DROP_FRAGMENT_EXCESS);
+	assert_int_equal(count_returned(table, 0, LB_DROP_FRAGMENT_EXCESS), usual.n_waiting);
 	assert_int_equal(first(table, &key, 8, 0), LB_DROP_FRAGMENT_EXCESS);
-	assert_int_equal(later(table, &other, 16, 8, true, 0), WAITS);
+	assert_int_equal(later(table, &other, 8, 8, true, 0), WAITS);
 	free(table);
 }
 
@@ -810,6 +869,36 @@ test_in_a_full_set_the_longest_idle_gives_way(void **state)
 	free(table);
 }
 
+/* Of a datagram that was given up nothing passes: those of which something may stay. */
+static void
+test_in_a_full_set_what_was_given_up_gives_way_first(void **state)
+{
+	struct lb_fragment_table *table = new_table(&usual);
+	struct lb_fragment_key keys[11];
+
+	(void)state;
+	for (unsigned int i = 0; i < 11; i++)
+		keys[i] = key_of(i, false);
+	for (unsigned int i = 0; i < 6; i++)
+		assert_int_equal(first(table, &keys[i], 8, i), LB_FORWARD);
+	for (unsigned int i = 6; i < 8; i++) {
+		assert_int_equal(first(table, &keys[i], 8, i), LB_FORWARD);
+		assert_int_equal(first(table, &keys[i], 16, i), LB_DROP_FRAGMENT_OVERLAP);
+	}
+	assert_int_equal(first(table, &keys[8], 8, 8), LB_FORWARD);
+	assert_int_equal(later(table, &keys[9], 8, 8, true, 9), WAITS);
+	for (unsigned int i = 0; i < 6; i++)
+		EXPECT(later(table, &keys[i], 8, 8, true, 10) == (int)LB_FORWARD,
+			"datagram %u gave way to one after those given up", i);
+	/* But one whose time is over is no more than free, and stays for nobody's sake. */
+	assert_int_equal(first(table, &keys[5], 16, 10), LB_DROP_FRAGMENT_OVERLAP);
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(later(table, &keys[i], 16, 8, true, TIMEOUT), LB_FORWARD);
+	assert_int_equal(first(table, &keys[10], 8, TIMEOUT + 9), LB_FORWARD);
+	assert_int_equal(first(table, &keys[5], 8, TIMEOUT + 9), LB_DROP_FRAGMENT_OVERLAP);
+	free(table);
+}
+
 static void
 test_where_all_wait_a_first_takes_the_oldests_place(void **state)
 {
@@ -932,9 +1021,9 @@ test_a_configuration_out_of_range_is_refused(void **state)
 			i);
 		assert_null(table);
 	}
-	/* 196 bytes a datagram, 32 a packet. */
-	assert_in_range(lb_fragment_table_bytes(&largest), (196u << 20) + 32 * 65535u,
-		(196u << 20) + 32 * 65535u + 512);
+	/* 340 bytes a datagram, 32 a packet. */
+	assert_in_range(lb_fragment_table_bytes(&largest), (340u << 20) + 32 * 65535u,
+		(340u << 20) + 32 * 65535u + 512);
 }
 
 static void
@@ -943,6 +1032,7 @@ test_the_last_slot_of_the_largest_room_is_used(void **state)
 	const struct lb_fragment_conf conf = {4096, LB_FRAGMENT_WAITING_MAX, UINT64_MAX,
 		TIMEOUT, 3};
 	struct lb_fragment_table *table = new_table(&conf);
+	const unsigned int n_each = 64;
 	struct lb_fragment_stats stats;
 	unsigned int n = 0;
 
@@ -950,17 +1040,16 @@ test_the_last_slot_of_the_largest_room_is_used(void **state)
 	for (unsigned int id = 0; id < 1024; id++) {
 		const struct lb_fragment_key key = key_of(id, false);
 
-		for (unsigned int i = 1; i <= LB_FRAGMENT_WAITING_EACH_MAX; i++)
+		for (unsigned int i = 1; i <= n_each; i++)
 			n += later(table, &key, i * 8, 8, true, 0) == (int)WAITS;
 	}
 	lb_fragment_table_stats(table, &stats);
 	assert_int_equal(n, LB_FRAGMENT_WAITING_MAX);
 	/* The 65536th took its datagram along. */
 	assert_int_equal(stats.waiting, LB_FRAGMENT_WAITING_MAX);
-	assert_int_equal(count_returned(table, 0, LB_DROP_FRAGMENT_EXCESS),
-		LB_FRAGMENT_WAITING_EACH_MAX - 1);
+	assert_int_equal(count_returned(table, 0, LB_DROP_FRAGMENT_EXCESS), n_each - 1);
 	assert_int_equal(count_returned(table, TIMEOUT + 1, LB_DROP_FRAGMENT_UNMATCHED),
-		LB_FRAGMENT_WAITING_MAX - LB_FRAGMENT_WAITING_EACH_MAX + 1);
+		LB_FRAGMENT_WAITING_MAX - n_each + 1);
 	free(table);
 }
 
@@ -975,15 +1064,17 @@ main(void)
 		cmocka_unit_test(test_a_packet_says_which_datagram_it_is_of),
 		cmocka_unit_test(test_later_fragments_share_the_firsts_verdict),
 		cmocka_unit_test(test_the_largest_datagram_passes_in_any_pieces),
-		cmocka_unit_test(test_the_largest_datagram_may_wait_in_ethernets_pieces),
+		cmocka_unit_test(test_the_largest_datagram_may_wait_if_there_is_room),
+		cmocka_unit_test(test_the_largest_datagram_in_small_pieces_may_have_any_order),
 		cmocka_unit_test(test_a_datagram_of_too_many_holes_is_given_up),
 		cmocka_unit_test(test_what_lies_in_merged_ranges_is_dropped_alone),
 		cmocka_unit_test(test_an_endless_series_is_given_up),
-		cmocka_unit_test(test_one_datagram_does_not_have_all_the_room),
+		cmocka_unit_test(test_one_datagram_may_have_all_the_room_and_no_more),
 		cmocka_unit_test(test_a_full_waiting_room_refuses_and_keeps),
 		cmocka_unit_test(test_what_waits_the_longest_makes_room),
 		cmocka_unit_test(test_bytes_that_wait_are_bounded),
 		cmocka_unit_test(test_in_a_full_set_the_longest_idle_gives_way),
+		cmocka_unit_test(test_in_a_full_set_what_was_given_up_gives_way_first),
 		cmocka_unit_test(test_where_all_wait_a_first_takes_the_oldests_place),
 		cmocka_unit_test(test_at_the_end_all_packets_come_back),
 		cmocka_unit_test(test_a_packet_comes_back_though_its_datagram_is_forgotten),
