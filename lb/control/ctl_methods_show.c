@@ -7,6 +7,7 @@
 #include "ctl_params.h"
 #include "ctl_proto.h"
 #include "ctl_ready.h"
+#include "ctl_show.h"
 #include "dp.h"
 
 static const char *const no_keys[] = {NULL};
@@ -16,77 +17,6 @@ static int
 add(json_t *object, const char *key, json_t *value)
 {
 	return json_object_set_new(object, key, value);
-}
-
-static json_t *
-make_mac(const struct lb_mac *mac)
-{
-	char text[LB_MAC_TEXT_BYTES];
-
-	return json_string(lb_mac_format(mac, text));
-}
-
-static json_t *
-make_link(const struct ctl_port_state *state, bool is_twin)
-{
-	if (is_twin && !state->has_twin)
-		return json_null();
-	return json_string(ctl_port_link_words[is_twin ? state->twin : state->link]);
-}
-
-static json_t *
-make_missed(const struct dp *dp, size_t port)
-{
-	json_t *object = json_object();
-	uint64_t packets[DP_N_MISSED];
-	int failed = 0;
-
-	dp_port_read_missed(dp, port, packets);
-	for (size_t i = 0; i < DP_N_MISSED; i++)
-		failed |= add(object, dp_missed_words[i], ctl_params_number(packets[i]));
-	return ctl_params_finish(object, failed);
-}
-
-static json_t *
-make_port(const struct ctl_daemon *daemon, const struct cfg_port *port, size_t place)
-{
-	json_t *object = json_object();
-	struct dp_port_info info;
-	struct ctl_port_state state;
-	int failed = 0;
-
-	dp_port_read(ctl_daemon_dp(daemon), place, &info);
-	ctl_ports_read(ctl_daemon_ports(daemon), place, &state);
-	failed |= add(object, CTL_KEY_NAME, ctl_params_any_text(port->name));
-	failed |= add(object, CTL_KEY_DEVICE, ctl_params_any_text(port->device));
-	failed |= add(object, CTL_KEY_DRIVER, json_string(info.driver));
-	failed |= add(object, CTL_KEY_KERNEL_INTERFACE,
-		info.kernel_if != NULL ? json_string(info.kernel_if) : json_null());
-	failed |= add(object, CTL_KEY_LINK, make_link(&state, false));
-	failed |= add(object, CTL_KEY_KERNEL_LINK, make_link(&state, true));
-	failed |= add(object, CTL_KEY_KEPT_NEXT_HOPS,
-		json_integer((json_int_t)state.n_kept_hops));
-	failed |= add(object, CTL_KEY_SPEED_MBPS,
-		state.speed_mbps != 0 ? json_integer(state.speed_mbps) : json_null());
-	failed |= add(object, CTL_KEY_MAC, make_mac(&info.mac));
-	failed |= add(object, CTL_KEY_MTU, json_integer(port->mtu));
-	failed |= add(object, CTL_KEY_RX_QUEUES, json_integer(info.n_rx_queues));
-	failed |= add(object, CTL_KEY_TX_QUEUES, json_integer(info.n_tx_queues));
-	failed |= add(object, CTL_KEY_SPREAD_BY,
-		json_string(info.spreads ? "device" : "workers"));
-	failed |= add(object, CTL_KEY_MISSED, make_missed(ctl_daemon_dp(daemon), place));
-	return ctl_params_finish(object, failed);
-}
-
-static json_t *
-make_ports(const struct ctl_daemon *daemon, const struct cfg_dataplane *plane)
-{
-	json_t *list = json_array();
-	int failed = 0;
-
-	for (size_t i = 0; i < plane->n_ports; i++)
-		failed |= json_array_append_new(list, make_port(daemon, &plane->ports[i], i));
-	return ctl_params_finish(list, failed);
 }
 
 static json_t *
@@ -169,7 +99,7 @@ ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
 	failed |= add(result, CTL_KEY_CONFIG,
 		ctl_params_any_text(ctl_daemon_config_path(daemon)));
 	failed |= add(result, CTL_KEY_WORKERS, json_integer(n_workers));
-	failed |= add(result, CTL_KEY_PORTS, make_ports(daemon, plane));
+	failed |= add(result, CTL_KEY_PORTS, ctl_show_ports(daemon, plane));
 	failed |= add(result, CTL_KEY_SERVICES, ctl_params_number(view->model.n_services));
 	failed |= add(result, CTL_KEY_BACKENDS, ctl_params_number(n_backends));
 	failed |= add(result, CTL_KEY_UNREACHED, ctl_params_number(view->n_unreached));
@@ -189,54 +119,6 @@ answer(struct ctl_call *call, struct ctl_json *json)
 	ctl_json_fini(json);
 }
 
-/* A backend's figures, and what they add to its service's. */
-static void
-put_figures(const struct ctl_daemon *daemon, size_t service, size_t backend,
-	struct ctl_json *json, struct dp_backend_counts *total)
-{
-	const struct ctl_view_service *view = &ctl_daemon_view(daemon)->services[service];
-	struct dp_backend_counts counts;
-
-	dp_read_backend(ctl_daemon_dp(daemon), view->ids[backend], &counts);
-	total->packets += counts.packets;
-	total->bytes += counts.bytes;
-	total->flows += counts.flows;
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_PACKETS));
-	ctl_json_put_number(json, counts.packets);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_BYTES));
-	ctl_json_put_number(json, counts.bytes);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_FLOWS));
-	ctl_json_put_number(json, counts.flows);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_SLOTS));
-	ctl_json_put_number(json, view->slots[backend]);
-}
-
-static int
-add_total(json_t *object, const struct dp_backend_counts *total)
-{
-	int failed = 0;
-
-	failed |= add(object, CTL_KEY_PACKETS, ctl_params_number(total->packets));
-	failed |= add(object, CTL_KEY_BYTES, ctl_params_number(total->bytes));
-	failed |= add(object, CTL_KEY_FLOWS, ctl_params_number(total->flows));
-	return failed;
-}
-
-static json_t *
-make_table(const struct cfg_service *service)
-{
-	char overload[CFG_PERCENT_TEXT_BYTES];
-	json_t *object = json_pack("{s:s, s:I}", CTL_KEY_ALGORITHM,
-		cfg_algorithm_words[service->algorithm], CTL_KEY_SIZE,
-		(json_int_t)service->n_slots);
-	int failed = 0;
-
-	if (service->algorithm == CFG_STABLE)
-		failed |= add(object, CTL_KEY_OVERLOAD,
-			json_string(cfg_format_percent(service->overload, overload)));
-	return ctl_params_finish(object, failed);
-}
-
 /* The backends' figures alone. */
 static void
 put_counted_backends(const struct ctl_daemon *daemon, size_t place, struct ctl_json *json,
@@ -248,22 +130,11 @@ put_counted_backends(const struct ctl_daemon *daemon, size_t place, struct ctl_j
 		ctl_json_put(json, i > 0 ? ",{" : "{");
 		ctl_json_put(json, CTL_JSON_FIRST_KEY(CTL_KEY_NAME));
 		ctl_json_put_text(json, service->backends[i].name);
-		put_figures(daemon, place, i, json, total);
+		ctl_show_put_figures(daemon, place, i, json, total);
 		ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE));
 		ctl_json_put_text(json, cfg_state_words[service->backends[i].state]);
 		ctl_json_put(json, "}");
 	}
-}
-
-/* Behind the members of an object, as its last one, a list that was written before. */
-static void
-put_last_list(struct ctl_json *json, json_t *object, struct ctl_json *list)
-{
-	ctl_json_put_open(json, object);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_BACKENDS));
-	ctl_json_put(json, "[");
-	ctl_json_put_all(json, list);
-	ctl_json_put(json, "]}");
 }
 
 static void
@@ -279,44 +150,12 @@ put_counted_services(const struct ctl_daemon *daemon, struct ctl_json *json)
 
 		put_counted_backends(daemon, i, &list, &total);
 		failed |= add(object, CTL_KEY_NAME, json_string(model->services[i].name));
-		failed |= add_total(object, &total);
-		failed |= add(object, CTL_KEY_TABLE, make_table(&model->services[i]));
+		failed |= ctl_show_add_total(object, &total);
+		failed |= add(object, CTL_KEY_TABLE, ctl_show_table(&model->services[i]));
 		ctl_json_put(json, i > 0 ? "," : "");
-		put_last_list(json, ctl_params_finish(object, failed), &list);
+		ctl_show_put_backends(json, ctl_params_finish(object, failed), &list);
 		ctl_json_fini(&list);
 	}
-}
-
-static json_t *
-make_packets(const uint64_t verdicts[static LB_N_VERDICTS])
-{
-	json_t *object = json_object();
-	uint64_t n_dropped = 0;
-	uint64_t n_received = 0;
-	int failed = 0;
-
-	for (size_t i = 0; i < LB_N_VERDICTS; i++) {
-		n_received += verdicts[i];
-		n_dropped += i >= LB_FIRST_DROP ? verdicts[i] : 0;
-	}
-	failed |= add(object, CTL_KEY_RECEIVED, ctl_params_number(n_received));
-	failed |= add(object, CTL_KEY_FORWARDED, ctl_params_number(verdicts[LB_FORWARD]));
-	failed |= add(object, CTL_KEY_REPLIED, ctl_params_number(verdicts[LB_REPLY]));
-	failed |= add(object, CTL_KEY_TO_KERNEL, ctl_params_number(verdicts[LB_TO_KERNEL]));
-	failed |= add(object, CTL_KEY_DROPPED, ctl_params_number(n_dropped));
-	return ctl_params_finish(object, failed);
-}
-
-static json_t *
-make_drops(const uint64_t verdicts[static LB_N_VERDICTS])
-{
-	json_t *object = json_object();
-	int failed = 0;
-
-	for (int i = LB_FIRST_DROP; i < LB_N_VERDICTS; i++)
-		failed |= add(object, lb_verdict_reason((enum lb_verdict)i),
-			ctl_params_number(verdicts[i]));
-	return ctl_params_finish(object, failed);
 }
 
 /* How many turns took as long as a bucket says, and longer than the one before. */
@@ -378,32 +217,13 @@ ctl_method_stats(void *context, const json_t *params, struct ctl_call *call)
 		json_pack("{s:i, s:o, s:o, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
 			CTL_KEY_GENERATION,
 			ctl_params_number(ctl_daemon_view(daemon)->generation), CTL_KEY_PACKETS,
-			make_packets(verdicts), CTL_KEY_DROPS, make_drops(verdicts),
+			ctl_show_packets(verdicts), CTL_KEY_DROPS, ctl_show_drops(verdicts),
 			CTL_KEY_WORKERS, make_workers(ctl_daemon_dp(daemon))));
 	ctl_json_put(&json, CTL_JSON_KEY(CTL_KEY_SERVICES));
 	ctl_json_put(&json, "[");
 	put_counted_services(daemon, &json);
 	ctl_json_put(&json, "]}");
 	answer(call, &json);
-}
-
-static void
-put_health(const struct ctl_daemon *daemon, const struct cfg_service *service,
-	const struct cfg_backend *backend, struct ctl_json *json)
-{
-	struct ctl_health_figures figures;
-
-	ctl_health_read(ctl_daemon_health(daemon), service, backend, &figures);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH));
-	ctl_json_put_text(json, ctl_health_word(&figures));
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH_SECONDS));
-	ctl_json_put_value(json,
-		figures.is_checked ? json_real((double)figures.since_ns / 1e9) : json_null());
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH_ERROR));
-	ctl_json_put_value(json,
-		figures.error != NULL ? json_string(figures.error) : json_null());
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_SHARE));
-	ctl_json_put_number(json, figures.use == HC_USE_YES ? figures.share : 0);
 }
 
 /* A backend with its keys and its figures; service: its name, or NULL to leave it out. */
@@ -430,7 +250,7 @@ put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char 
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE));
 	ctl_json_put_text(json, cfg_state_words[backend->state]);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_MAC));
-	ctl_json_put_value(json, backend->has_mac ? make_mac(&backend->mac) : json_null());
+	ctl_json_put_value(json, backend->has_mac ? ctl_show_mac(&backend->mac) : json_null());
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_ZONE));
 	if (backend->zone != NULL)
 		ctl_json_put_text(json, backend->zone);
@@ -441,8 +261,9 @@ put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char 
 		ctl_json_put_value(json, ctl_params_quic_ids(backend));
 	else
 		ctl_json_put(json, "[]");
-	put_health(daemon, &ctl_daemon_view(daemon)->model.services[place], backend, json);
-	put_figures(daemon, place, i, json, total);
+	ctl_show_put_health(daemon, &ctl_daemon_view(daemon)->model.services[place], backend,
+		json);
+	ctl_show_put_figures(daemon, place, i, json, total);
 	ctl_json_put(json, "}");
 }
 
@@ -473,7 +294,7 @@ make_service(const struct cfg_service *service)
 		json_string(cfg_protocol_words[service->protocol]));
 	failed |= add(object, CTL_KEY_PORT,
 		service->port == 0 ? json_string("any") : json_integer(service->port));
-	failed |= add(object, CTL_KEY_TABLE, make_table(service));
+	failed |= add(object, CTL_KEY_TABLE, ctl_show_table(service));
 	failed |= add(object, CTL_KEY_AFFINITY,
 		json_string(cfg_affinity_words[service->affinity]));
 	failed |=
@@ -500,22 +321,6 @@ make_service(const struct cfg_service *service)
 	return ctl_params_finish(object, failed);
 }
 
-static int
-add_announced(json_t *object, const struct ctl_daemon *daemon, size_t place)
-{
-	const struct ctl_announce *announce = ctl_daemon_announce(daemon);
-	const char *why_not = announce == NULL ? NULL
-					       : ctl_announce_why_not(announce,
-							 ctl_daemon_view(daemon), place);
-	int failed = 0;
-
-	failed |= add(object, CTL_KEY_ANNOUNCED,
-		announce == NULL ? json_null() : json_boolean(why_not == NULL));
-	failed |= add(object, CTL_KEY_NOT_ANNOUNCED,
-		why_not == NULL ? json_null() : json_string(why_not));
-	return failed;
-}
-
 void
 ctl_method_service_list(void *context, const json_t *params, struct ctl_call *call)
 {
@@ -538,7 +343,7 @@ ctl_method_service_list(void *context, const json_t *params, struct ctl_call *ca
 			n_up += service->backends[k].state == CFG_UP;
 		failed |= add(object, CTL_KEY_BACKENDS, ctl_params_number(service->n_backends));
 		failed |= add(object, CTL_KEY_UP, ctl_params_number(n_up));
-		failed |= add_announced(object, daemon, i);
+		failed |= ctl_show_add_announced(object, daemon, i);
 		failed |= add(object, CTL_KEY_HEALTHY, ctl_params_number(health.n_healthy));
 		failed |= add(object, CTL_KEY_READY,
 			json_boolean(ctl_ready_look(service, view->services[i].confs,
@@ -576,13 +381,13 @@ ctl_method_service_show(void *context, const json_t *params, struct ctl_call *ca
 	object = make_service(service);
 	place = (size_t)(service - view->model.services);
 	put_backends(daemon, place, NULL, &list, &total);
-	failed |= add_announced(object, daemon, place);
-	failed |= add_total(object, &total);
+	failed |= ctl_show_add_announced(object, daemon, place);
+	failed |= ctl_show_add_total(object, &total);
 	ctl_json_put_open(&json,
 		json_pack("{s:i, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA, CTL_KEY_GENERATION,
 			ctl_params_number(view->generation)));
 	ctl_json_put(&json, CTL_JSON_KEY(CTL_KEY_SERVICE));
-	put_last_list(&json, ctl_params_finish(object, failed), &list);
+	ctl_show_put_backends(&json, ctl_params_finish(object, failed), &list);
 	ctl_json_put(&json, "}");
 	ctl_json_fini(&list);
 	answer(call, &json);

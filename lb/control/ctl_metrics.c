@@ -12,8 +12,9 @@
 #include <microhttpd.h>
 
 #include "ctl_metrics_text.h"
+#include "ctl_page.h"
+#include "ctl_status.h"
 
-#define PATH      "/metrics"
 #define BACKLOG   128
 #define SAMPLE_MS 1000u
 /* Request line and headers, with what the library needs beside them. */
@@ -29,6 +30,9 @@ struct client {
 	bool has_text;
 };
 
+/* What is made anew in each turn of the loop in which somebody asks for it. */
+enum text_kind { METRICS, STATUS, N_TEXTS };
+
 struct ctl_metrics {
 	struct ctl_loop *loop;
 	const struct ctl_daemon *daemon;
@@ -38,8 +42,9 @@ struct ctl_metrics {
 	struct ctl_timer *again; /* NULL: the library waits for files alone */
 	struct ctl_metrics_busy busy;
 
-	struct MHD_Response *text; /* made in this turn; NULL: none yet */
-	size_t held_bytes;         /* of all texts that are not read yet */
+	struct MHD_Response *page;           /* the same for everybody */
+	struct MHD_Response *texts[N_TEXTS]; /* made in this turn; NULL: none yet */
+	size_t held_bytes;                   /* of all texts that are not read yet */
 
 	struct client clients[PLACES];
 	size_t n_clients;
@@ -153,24 +158,49 @@ free_text(void *context)
 	free(text);
 }
 
-static struct text *
-write_text(struct ctl_metrics *metrics)
+/* Into text, whose bytes are to be freed in any case. */
+static bool
+write_metrics(struct ctl_metrics *metrics, struct text *text)
 {
-	struct text *text = calloc(1, sizeof(*text));
-	FILE *stream;
+	FILE *stream = open_memstream(&text->bytes, &text->n);
 	bool is_bad;
 
-	if (text == NULL)
-		return NULL;
-	stream = open_memstream(&text->bytes, &text->n);
-	if (stream == NULL) {
-		free(text);
-		return NULL;
-	}
+	if (stream == NULL)
+		return false;
 	ctl_metrics_write(metrics->daemon, &metrics->busy, stream);
 	is_bad = ferror(stream) != 0;
 	is_bad |= fclose(stream) != 0;
-	if (is_bad) {
+	return !is_bad;
+}
+
+/* Likewise. */
+static bool
+write_status(struct ctl_metrics *metrics, struct text *text)
+{
+	struct ctl_json json = {.has_failed = false};
+
+	ctl_status_put(metrics->daemon, &metrics->busy, &json);
+	text->n = ctl_bytes_length(&json.bytes);
+	text->bytes = ctl_bytes_front(&json.bytes); /* nothing was taken from it: its memory */
+	return !json.has_failed && text->n <= CTL_RPC_ANSWER_BYTES_MAX;
+}
+
+static const struct {
+	bool (*write)(struct ctl_metrics *metrics, struct text *text);
+	const char *type;
+} text_kinds[N_TEXTS] = {
+	[METRICS] = {write_metrics, "text/plain; version=0.0.4; charset=utf-8"},
+	[STATUS] = {write_status, "application/json"},
+};
+
+static struct text *
+write_text(struct ctl_metrics *metrics, enum text_kind kind)
+{
+	struct text *text = calloc(1, sizeof(*text));
+
+	if (text == NULL)
+		return NULL;
+	if (!text_kinds[kind].write(metrics, text)) {
 		free(text->bytes);
 		free(text);
 		return NULL;
@@ -187,15 +217,25 @@ add_header(struct MHD_Response *response, const char *name, const char *value)
 	(void)MHD_add_response_header(response, name, value);
 }
 
+/* Of all answers: one request a connection, figures of now, and no guessing what they are. */
+static void
+add_headers(struct MHD_Response *response, const char *type)
+{
+	add_header(response, "Content-Type", type);
+	add_header(response, "Connection", "close");
+	add_header(response, "Cache-Control", "no-store");
+	add_header(response, "X-Content-Type-Options", "nosniff");
+}
+
 static struct MHD_Response *
-make_text(struct ctl_metrics *metrics)
+make_text(struct ctl_metrics *metrics, enum text_kind kind)
 {
 	struct MHD_Response *response;
 	struct text *text;
 
 	if (metrics->held_bytes > CTL_METRICS_HELD_BYTES_MAX)
 		cut_readers(metrics);
-	text = write_text(metrics);
+	text = write_text(metrics, kind);
 	if (text == NULL)
 		return NULL;
 	response = MHD_create_response_from_buffer_with_free_callback_cls(text->n, text->bytes,
@@ -204,44 +244,83 @@ make_text(struct ctl_metrics *metrics)
 		free_text(text);
 		return NULL;
 	}
-	add_header(response, "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-	add_header(response, "Connection", "close");
+	add_headers(response, text_kinds[kind].type);
 	return response;
 }
 
-static enum MHD_Result
-answer_text(struct ctl_metrics *metrics, struct client *client,
-	struct MHD_Connection *connection)
+/* What is there for good. */
+static struct MHD_Response *
+make_constant(const void *bytes, size_t n)
 {
-	if (metrics->text == NULL)
-		metrics->text = make_text(metrics);
-	if (metrics->text == NULL)
-		return MHD_NO;
-	/* Not before: who asks for a new text is none of those who make room for it. */
-	client->has_text = true;
-	return MHD_queue_response(connection, MHD_HTTP_OK, metrics->text);
+	const struct MHD_IoVec all = {.iov_base = bytes, .iov_len = n};
+
+	return MHD_create_response_from_iovec(&all, 1, NULL, NULL);
 }
 
 static enum MHD_Result
-refuse(struct MHD_Connection *connection, unsigned int status)
+refuse(struct MHD_Connection *connection, unsigned int status, const char *words)
 {
-	char words[64];
-	struct MHD_Response *response;
+	struct MHD_Response *response = make_constant(words, strlen(words));
 	enum MHD_Result result;
 
-	(void)snprintf(words, sizeof(words), "%s\n",
-		status == MHD_HTTP_NOT_FOUND ? "Only " PATH " is here."
-					     : "Only GET and HEAD are answered.");
-	response = MHD_create_response_from_buffer(strlen(words), words, MHD_RESPMEM_MUST_COPY);
 	if (response == NULL)
 		return MHD_NO;
-	add_header(response, "Content-Type", "text/plain; charset=utf-8");
-	add_header(response, "Connection", "close");
+	add_headers(response, "text/plain; charset=utf-8");
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		add_header(response, "Allow", "GET, HEAD");
 	result = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return result;
+}
+
+static enum MHD_Result
+answer_text(struct ctl_metrics *metrics, struct client *client,
+	struct MHD_Connection *connection, enum text_kind kind)
+{
+	if (metrics->texts[kind] == NULL)
+		metrics->texts[kind] = make_text(metrics, kind);
+	if (metrics->texts[kind] == NULL)
+		return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			"It takes more memory than there is, or may be.\n");
+	/* Not before: who asks for a new text is none of those who make room for it. */
+	client->has_text = true;
+	return MHD_queue_response(connection, MHD_HTTP_OK, metrics->texts[kind]);
+}
+
+/* The page has scripts and styles of its own, asks this daemon alone, and is in no frame. */
+static struct MHD_Response *
+make_page(void)
+{
+	struct MHD_Response *page = make_constant(ctl_page, ctl_page_bytes);
+
+	if (page == NULL)
+		return NULL;
+	add_headers(page, "text/html; charset=utf-8");
+	add_header(page, "Referrer-Policy", "no-referrer");
+	/* Without this one there is no page, as names on it come from outside. */
+	if (MHD_add_response_header(page, "Content-Security-Policy", ctl_page_policy) ==
+		MHD_YES)
+		return page;
+	MHD_destroy_response(page);
+	return NULL;
+}
+
+static enum MHD_Result
+answer(struct ctl_metrics *metrics, struct client *client, struct MHD_Connection *connection,
+	const char *url)
+{
+	if (strcmp(url, "/metrics") == 0)
+		return answer_text(metrics, client, connection, METRICS);
+	if (strcmp(url, "/status.json") == 0)
+		return answer_text(metrics, client, connection, STATUS);
+	return MHD_queue_response(connection, MHD_HTTP_OK, metrics->page);
+}
+
+static bool
+is_there(const char *url)
+{
+	return strcmp(url, "/") == 0 || strcmp(url, "/metrics") == 0 ||
+	       strcmp(url, "/status.json") == 0;
 }
 
 /* Called when the headers are there, then with each part of a body, and at its end. */
@@ -266,12 +345,14 @@ on_request(void *context, struct MHD_Connection *connection, const char *url,
 		*n_body = 0;
 		return MHD_YES;
 	}
-	if (strcmp(url, PATH) != 0)
-		return refuse(connection, MHD_HTTP_NOT_FOUND);
+	if (!is_there(url))
+		return refuse(connection, MHD_HTTP_NOT_FOUND,
+			"Only /, /status.json and /metrics are here.\n");
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 &&
 		strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED);
-	return answer_text(metrics, client, connection);
+		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+			"Only GET and HEAD are answered.\n");
+	return answer(metrics, client, connection, url);
 }
 
 /* Turns. */
@@ -285,9 +366,11 @@ run(struct ctl_metrics *metrics)
 	MHD_UNSIGNED_LONG_LONG wait_ms;
 
 	(void)MHD_run(metrics->http);
-	if (metrics->text != NULL)
-		MHD_destroy_response(metrics->text);
-	metrics->text = NULL;
+	for (size_t i = 0; i < N_TEXTS; i++) {
+		if (metrics->texts[i] != NULL)
+			MHD_destroy_response(metrics->texts[i]);
+		metrics->texts[i] = NULL;
+	}
 	if (metrics->again != NULL)
 		return;
 	/*
@@ -408,7 +491,8 @@ ctl_metrics_open(struct ctl_loop *loop, const char *address, const struct ctl_da
 	metrics->daemon = daemon;
 	for (size_t i = 0; i < LB_N_ELEMENTS(metrics->clients); i++)
 		metrics->clients[i].fd = -1;
-	ret = open_socket(address);
+	metrics->page = make_page();
+	ret = metrics->page == NULL ? -ENOMEM : open_socket(address);
 	if (ret >= 0)
 		ret = start_http(metrics, ret);
 	if (ret == 0)
@@ -433,5 +517,7 @@ ctl_metrics_close(struct ctl_metrics *metrics)
 		ctl_loop_remove_fd(metrics->loop, metrics->epoll_fd);
 		MHD_stop_daemon(metrics->http);
 	}
+	if (metrics->page != NULL)
+		MHD_destroy_response(metrics->page);
 	free(metrics);
 }

@@ -4,14 +4,15 @@
 
 /**
  * @file
- * The daemon's figures for Prometheus, at http://ADDRESS:PORT/metrics, in the control thread's
- * loop.
+ * The daemon's figures by HTTP, in the control thread's loop: at http://ADDRESS:PORT/ a page
+ * for people, what that shows at /status.json, and at /metrics the text that Prometheus reads.
+ * Who reads changes nothing.
  *
  * One request a connection, and CTL_METRICS_CLIENT_MS for all of it. With
  * CTL_METRICS_CLIENTS_MAX connections open the oldest is cut off, so that whoever comes is
- * heard, however many hang on. Those who ask in one turn of the loop share one text; when
- * CTL_METRICS_HELD_BYTES_MAX wait to be read, those who were answered and have not read yet are
- * cut off.
+ * heard, however many hang on. Those who ask for one in one turn of the loop share its text;
+ * when CTL_METRICS_HELD_BYTES_MAX wait to be read, those who were answered and have not read
+ * yet are cut off.
  *
  * Not thread-safe: the control thread's.
  */

@@ -113,7 +113,9 @@
 #define CTL_KEY_WORKER           "worker"
 #define CTL_KEY_POLLS            "polls"
 #define CTL_KEY_BUSY_POLLS       "busy_polls"
+#define CTL_KEY_BUSY_RATIO       "busy_ratio" /**< of /status.json: over the last second */
 #define CTL_KEY_FLOW_ENTRIES     "flow_entries"
+#define CTL_KEY_FLOW_ENTRIES_MAX "flow_entries_max"
 #define CTL_KEY_TURNS            "turns"
 #define CTL_KEY_TOTAL_NS         "total_ns"
 #define CTL_KEY_BUCKETS          "buckets"
@@ -163,8 +165,10 @@
 #define CTL_KEY_WHEN_ALL_DOWN    "when_all_down"
 #define CTL_KEY_HEALTHY          "healthy" /**< of a service: backends */
 #define CTL_KEY_READY            "ready"
-#define CTL_KEY_OBSTACLE         "obstacle" /**< of plan: why it takes a restart; null */
-#define CTL_KEY_RESTART          "restart"  /**< of plan: the keys for which; a list */
+#define CTL_KEY_NOT_READY        "not_ready" /**< why, in words; null */
+#define CTL_KEY_REACHED          "reached"   /**< a backend: whether it has a next hop */
+#define CTL_KEY_OBSTACLE         "obstacle"  /**< of plan: why it takes a restart; null */
+#define CTL_KEY_RESTART          "restart"   /**< of plan: the keys for which; a list */
 #define CTL_KEY_SETTINGS         "settings"
 #define CTL_KEY_CHANGES          "changes"
 #define CTL_KEY_KEY              "key"

@@ -33,6 +33,11 @@ CLIENT_S, GRACE_S = 10, 10
 
 VIP, VIP_EMPTY, CLIENT = "198.51.100.10", "198.51.100.11", "203.0.113.7"
 
+DOCUMENT = (pathlib.Path(__file__).resolve().parents[2] / "config" / "README.md").read_text(
+    encoding="utf-8")
+TYPES = {"/": "text/html; charset=utf-8", "/status.json": "application/json",
+         "/metrics": "text/plain; version=0.0.4; charset=utf-8"}
+
 METRIC = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'
 HISTOGRAM = ("_bucket", "_sum", "_count")
@@ -361,6 +366,27 @@ class Values(MetricsCase):
                              [{"service": 's"\\', "backend": name} for name in odd])
         self.assertEqual([one["backend"] for one in metrics.labels("backend_info")], odd)
 
+    def test_each_is_in_the_document_with_its_unit(self):
+        """Its labels, type and unit, too; metrics that are not here are announce's alone."""
+        rows = re.findall(r"^\| (`[^|]*`) \| (\w+) \| ([^|]+) \| [^|]+ \|$",
+                          DOCUMENT.partition("| metrics | type | unit | what |")[2]
+                          .partition("\n\n")[0], re.MULTILINE)
+        documented = {f"shunt_{name}": (set(filter(None, labels.split(","))), kind, unit)
+                      for names, kind, unit in rows
+                      for name, labels in re.findall(r"`([a-z_]+)(?:\{([a-z_,]*)\})?`", names)}
+        self.start()
+        metrics = self.scrape()
+        labels = {metrics.metric_of(sample): {name for name, _ in pairs} - {"le"}
+                  for sample, pairs in metrics.values}
+        found = {name: (labels[name], kind) for name, kind in metrics.types.items()}
+        self.assertEqual(found, {name: (its, kind) for name, (its, kind, _) in documented.items()
+                                 if name not in ("shunt_service_announced", "shunt_twin_up")})
+        for name, (_, kind, unit) in documented.items():
+            if unit in ("seconds", "bytes", "ratio", "packets", "info"):
+                self.assertRegex(name, rf"_{unit}(_total)?$")
+            else:
+                self.assertNotRegex(name, "_(seconds|bytes|ratio|packets|info)(_total)?$")
+
     def test_no_service_is_no_sample(self):
         self.start(service(backends=[]))
         self.assertEqual(self.scrape().empty,
@@ -378,12 +404,82 @@ class Values(MetricsCase):
                 second = self.scrape()
                 ratio = second.get("worker_busy_ratio", worker="0")
                 self.assertEqual((ratio > 0, 0 <= ratio <= 1), (is_busy, True))
+                told = json.loads(self.get("/status.json")[2])["workers"][0]["busy_ratio"]
+                self.assertEqual((told > 0, 0 <= told <= 1), (is_busy, True))
                 polls = [one.get("worker_polls_total", worker="0") for one in (first, second)]
                 busy = [one.get("worker_busy_polls_total", worker="0")
                         for one in (first, second)]
                 self.assertLess(polls[0], polls[1])
                 self.assertEqual(busy[0] < busy[1], is_busy)
                 self.stop()
+
+
+class Status(MetricsCase):
+    """/status.json, which the page shows."""
+
+    def status(self):
+        status, _, body = self.get("/status.json")
+        self.assertEqual(status, 200)
+        return json.loads(body)
+
+    def test_it_tells_what_shuntctl_tells(self):
+        self.capture_traffic()
+        self.start(service(backends=[*backends(3), {"name": "old", "address": "10.0.0.9",
+                                                    "weight": 7, "state": "drain"}]),
+                   service("none", address=VIP_EMPTY, backends=[], protocol="any", port="any"))
+        self.wait_until(lambda: self.status()["packets"]["received"] == 69)
+        told = self.status()
+        self.assertEqual(told["schema"], 1)
+        stats, status = self.ctl("stats"), self.ctl("status")
+        for name in ("packets", "drops", "generation"):
+            self.assertEqual(told[name], stats[name])
+        for name in ("version", "ports", "unreached", "generation"):
+            self.assertEqual(told[name], status[name])
+        self.assertLessEqual(told["uptime_seconds"], status["uptime_seconds"])
+        (worker,) = told["workers"]
+        self.assertEqual((worker["worker"], worker["flow_entries"]), (0, 30))
+        self.assertEqual(told["flow_entries_max"], 524288)
+        self.assertTrue(0 <= worker["busy_ratio"] <= 1)
+        listed = self.ctl("service", "list")["services"]
+        self.assertEqual([one["name"] for one in told["services"]], ["web", "none"])
+        for one, in_list, counted in zip(told["services"], listed, stats["services"]):
+            shown = self.ctl("service", "show", one["name"])["service"]
+            for name in ("address", "protocol", "port", "forward", "table", "announced",
+                         "not_announced", "min_healthy"):
+                self.assertEqual(one[name], shown[name], name)
+            for name in ("ready", "healthy"):
+                self.assertEqual(one[name], in_list[name], name)
+            for name in ("packets", "bytes", "flows"):
+                self.assertEqual(one[name], counted[name], name)
+            for backend, wanted in zip(one["backends"], shown["backends"], strict=True):
+                wanted = {name: wanted[name] for name in backend if name != "reached"}
+                self.assertEqual(backend, {**wanted, "reached": True})
+        web, none = told["services"]
+        self.assertEqual((web["ready"], web["not_ready"], web["packets"]), (True, None, 60))
+        self.assertEqual((none["ready"], none["not_ready"]), (False, "it has no backends"))
+
+    def test_its_keys_are_those_of_the_document(self):
+        self.start()
+        told = self.status()
+        web = told["services"][0]
+        for row, found in (("the whole", told), ("workers[]", told["workers"][0]),
+                           ("services[]", web), ("backends[]", web["backends"][0])):
+            line = re.search(rf"^\| {re.escape(row)} \| (.*) \|$", DOCUMENT, re.MULTILINE)[1]
+            self.assertEqual(set(re.findall(r"`([a-z_]+)`", line)), set(found), row)
+
+    def test_odd_names_come_through(self):
+        odd = ['"', "\\", "<script>", "größer 漢字", " "]
+        self.start(service('s"\\', backends=[{"name": name, "address": f"10.0.0.{i + 1}"}
+                                            for i, name in enumerate(odd)]))
+        (found,) = self.status()["services"]
+        self.assertEqual((found["name"], [one["name"] for one in found["backends"]]),
+                         ('s"\\', odd))
+
+    def test_no_service_is_an_empty_list(self):
+        self.write()
+        self.start(service(backends=[]))
+        self.ctl("service", "remove", "web")
+        self.assertEqual(self.status()["services"], [])
 
 
 class Reloads(MetricsCase):
@@ -434,8 +530,12 @@ class Requests(MetricsCase):
         self.start()
         rows = [
             ("GET", "/metrics", 200), ("HEAD", "/metrics", 200), ("GET", "/metrics?a=b", 200),
-            ("GET", "/", 404), ("GET", "/metrics/", 404), ("GET", "/Metrics", 404),
-            ("GET", "//metrics", 404), ("GET", "/metric", 404), ("POST", "/", 404),
+            ("GET", "/", 200), ("HEAD", "/", 200), ("GET", "/?a=b", 200),
+            ("GET", "/status.json", 200), ("HEAD", "/status.json", 200),
+            ("GET", "/metrics/", 404), ("GET", "/Metrics", 404), ("GET", "/index.html", 404),
+            ("GET", "//metrics", 404), ("GET", "/metric", 404), ("GET", "//", 404),
+            ("GET", "/status", 404), ("POST", "/a", 404), ("POST", "/", 405),
+            ("POST", "/status.json", 405),
             ("POST", "/metrics", 405), ("PUT", "/metrics", 405), ("DELETE", "/metrics", 405),
             ("OPTIONS", "/metrics", 405), ("get", "/metrics", 405), ("X", "/metrics", 405),
         ]
@@ -446,9 +546,12 @@ class Requests(MetricsCase):
                 self.assertEqual(body == b"", method == "HEAD")
                 self.assertEqual("allow" in headers, status == 405)
                 self.assertEqual(headers["connection"].lower(), "close")
+                self.assertEqual(headers["cache-control"], "no-store")
+                self.assertEqual(headers["x-content-type-options"], "nosniff")
                 if status == 200:
-                    self.assertEqual(headers["content-type"],
-                                     "text/plain; version=0.0.4; charset=utf-8")
+                    self.assertEqual(headers["content-type"], TYPES[path.partition("?")[0]])
+                self.assertEqual("content-security-policy" in headers,
+                                 status == 200 and path.startswith("/") and path[1:2] in "?")
 
     def test_other_forms(self):
         self.start()
