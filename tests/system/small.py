@@ -118,6 +118,7 @@ class Balancer:
         self.socket = self.folder / "shunt.sock"
         self.config = self.folder / "shunt.yaml"
         self.log = self.folder / "log"
+        self.more = {}  # keys of the file
         self.process = None
 
     def write(self, *of_services):
@@ -128,7 +129,7 @@ class Balancer:
             "dataplane": {"workers": 1, "kernel": "none", "idle": "adaptive",
                           "flow_entries": 4096, "ports": [port]},
             "control": {"socket": str(self.socket), "metrics": METRICS},
-            "services": of_services}), encoding="utf-8")
+            "services": of_services, **self.more}), encoding="utf-8")
 
     def words(self):
         return self.log.read_text(encoding="utf-8", errors="replace")
@@ -166,10 +167,12 @@ class SmallCase(unittest.TestCase):
     """All tests of a class share a balancer, its traffic, and servers for shop."""
 
     maxDiff = 4000
+    more = {}
 
     @classmethod
     def setUpClass(cls):
         cls.balancer = Balancer()
+        cls.balancer.more = cls.more
         cls.addClassCleanup(cls.balancer.remove)
         cls.servers = {}
         cls.addClassCleanup(lambda: [server.stop() for server in cls.servers.values()])
