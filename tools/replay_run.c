@@ -493,10 +493,12 @@ replay(struct run *run)
 enum replay_status
 replay_run(const char *program, const struct replay_options *options)
 {
-	struct run run = {.options = options};
+	static struct run run; /* what is left to the process's end is found by it */
 	struct replay_message ignored;
-	enum replay_status status = prepare(&run, program);
+	enum replay_status status;
 
+	run.options = options;
+	status = prepare(&run, program);
 	if (status == REPLAY_DONE)
 		status = replay(&run);
 
@@ -509,8 +511,7 @@ replay_run(const char *program, const struct replay_options *options)
 	replay_pending_destroy(run.pending);
 	replay_tally_destroy(run.tally);
 	replay_flows_destroy(run.flows);
-	dp_batch_destroy(run.batch);
-	dp_destroy(run.dp);
+	/* The plane and its batch are left: EAL would write to each page of their buffers. */
 	ctl_apply_destroy(run.apply);
 	replay_source_close(run.source);
 	replay_schedule_fini(&run.schedule);

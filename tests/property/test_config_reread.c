@@ -11,9 +11,10 @@
 #include <string.h>
 
 #include "cfg_reader.h"
+#include "rounds.h"
 #include "xrand.h"
 
-#define N_FILES      800u
+#define N_FILES      ROUNDS(800u)
 #define EDITS_A_FILE 40u
 #define TEXT_BYTES   8192u
 

@@ -11,12 +11,13 @@
 
 #include "expect.h"
 #include "lb_compiler.h"
+#include "rounds.h"
 #include "xrand.h"
 
 #define N_WAYS    4u
 #define N_BUCKETS 3u
 #define N_FLOWS   21u /* 7 for each bucket of 4 */
-#define N_ROUNDS  12u
+#define N_ROUNDS  ROUNDS(12u)
 #define N_STEPS   20000u
 #define MS        UINT64_C(1000000)
 #define S         UINT64_C(1000000000)

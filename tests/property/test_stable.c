@@ -10,6 +10,7 @@
 #include "lb_compiler.h"
 #include "lb_stable.h"
 #include "plain_stable.h"
+#include "rounds.h"
 #include "xrand.h"
 
 static void
@@ -114,7 +115,7 @@ test_no_slot_and_backend_would_rather_have_each_other(void **state)
 			.slack = rows[i].slack};
 
 		init_subject(&t, rows[i].weight_max, &seed);
-		for (uint32_t s = 0; s < t.n_slots; s += rows[i].step) {
+		for (uint32_t s = 0; s < t.n_slots; s += rows[i].step * ROUNDS_THINNED) {
 			const uint32_t owner = t.slots[s];
 			const uint64_t least = key_of(&t, owner, s);
 
@@ -157,7 +158,7 @@ test_shares_are_within_their_bounds(void **state)
 	uint64_t seed = 62;
 
 	(void)state;
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < ROUNDS(3000); i++) {
 		const uint32_t n = 1 + xrand_below(&seed, 251), slack = slacks[i % 4];
 		const uint32_t n_slots = i % 30 == 0 ? 65537 : 251;
 		double weight_sum = 0;
@@ -181,7 +182,7 @@ test_shares_are_within_their_bounds(void **state)
 static void
 test_nobody_of_a_thousand_starves(void **state)
 {
-	enum { N_SETS = 300, N = 1000, N_SLOTS = 65537 };
+	enum { N_SETS = ROUNDS(300), N = 1000, N_SLOTS = 65537 };
 	static struct lb_stable_backend backends[N];
 	static uint32_t counts[N];
 	uint32_t least = UINT32_MAX;

@@ -10,6 +10,7 @@
 #include "lb_limits.h"
 #include "lb_stable.h"
 #include "plain_stable.h"
+#include "rounds.h"
 #include "xrand.h"
 
 #define HALF (UINT64_C(1) << 63)
@@ -134,7 +135,7 @@ test_small_tables_equal_the_plain_build(void **state)
 	uint64_t seed = 21;
 
 	(void)state;
-	for (int i = 0; i < 6000; i++) {
+	for (int i = 0; i < ROUNDS(6000); i++) {
 		const uint32_t n_slots = sizes[i % 4];
 		const uint32_t n = 1 + xrand_below(&seed, n_slots);
 		const uint32_t slack = slacks[xrand_below(&seed, 6)];
