@@ -9,15 +9,15 @@
  */
 
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define ROUNDS_THINNED 4
-#endif
+#	if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#		define ROUNDS_THINNED 4
+#	endif
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ROUNDS_THINNED 4
+#	define ROUNDS_THINNED 4
 #endif
 #ifndef ROUNDS_THINNED
-#define ROUNDS_THINNED 1
+#	define ROUNDS_THINNED 1
 #endif
 
 /** @p n in a build without a sanitizer. */
