@@ -143,6 +143,7 @@ start(const struct options *options, struct cfg_model *model)
 		.ports = ports,
 		.n_ports = plane->n_ports,
 		.n_workers = plane->workers != 0 ? plane->workers : dp_workers_auto(),
+		.n_waiting = plane->fragment_waiting,
 		.extra = options->eal,
 		.instance = model->control_socket};
 	struct dp_conf conf;

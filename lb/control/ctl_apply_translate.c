@@ -204,6 +204,25 @@ largest_mtu(const struct cfg_dataplane *plane)
 	return largest;
 }
 
+/* Of a packet that waits in the buffer it came in. */
+static uint32_t
+largest_buffer(const struct cfg_dataplane *plane)
+{
+	uint32_t largest = 0;
+
+	for (size_t i = 0; i < plane->n_ports; i++) {
+		const struct dp_port_conf port = {
+			.device = plane->ports[i].device,
+			.mtu = plane->ports[i].mtu,
+		};
+		const uint32_t n_bytes = dp_port_buffer_bytes(&port);
+
+		if (n_bytes > largest)
+			largest = n_bytes;
+	}
+	return largest;
+}
+
 struct dp_conf
 ctl_apply_dp_conf(const struct cfg_model *model, unsigned int n_workers,
 	const uint64_t secret[static 2])
@@ -217,6 +236,7 @@ ctl_apply_dp_conf(const struct cfg_model *model, unsigned int n_workers,
 		.mtu_max = largest_mtu(plane),
 		.n_datagrams = plane->fragment_datagrams,
 		.n_waiting = plane->fragment_waiting,
+		.buffer_bytes = largest_buffer(plane),
 		.n_handoff = plane->handoff,
 		.replies_per_s = plane->replies_total,
 		.replies_per_s_source = plane->replies_source,

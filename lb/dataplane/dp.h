@@ -227,6 +227,8 @@ struct dp_conf {
 	uint32_t
 		n_datagrams; /**< of each worker: those in fragments that are known at a time */
 	uint32_t n_waiting;  /**< of each worker: fragments that wait for their first */
+	uint32_t buffer_bytes; /**< the most of dp_port_buffer_bytes() of all ports, for what
+				 waits; 0: what the MTU asks for */
 	uint32_t
 		n_handoff; /**< packets on their way from one worker to another, a power of 2 */
 	/** ICMP replies of the balancer's own, and those to one source: of all workers
@@ -254,6 +256,9 @@ struct dp_port_conf {
 			  */
 };
 
+/** Bytes of a packet buffer of the port's, headroom included. */
+uint32_t dp_port_buffer_bytes(const struct dp_port_conf *conf);
+
 /** What became of a port. */
 struct dp_port_info {
 	uint16_t id; /**< the device's */
@@ -274,6 +279,7 @@ struct dp_start_conf {
 	const struct dp_port_conf *ports;
 	size_t n_ports;
 	unsigned int n_workers; /**< 1..DP_WORKERS_MAX: an lcore each, besides the main one */
+	uint32_t n_waiting;     /**< as in struct dp_conf: they are in the ports' buffers */
 	const char *extra;      /**< more arguments of the EAL, split at blanks; NULL: none */
 	const char *instance; /**< what no other daemon of the machine has: its control socket's
 				   path. It becomes the EAL's --file-prefix */

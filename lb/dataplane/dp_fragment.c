@@ -6,15 +6,17 @@
 #include "dp_memory.h"
 #include "dp_worker.h"
 
-/* Headroom, an Ethernet header and tags in a buffer; and what the smallest buffers have. */
+/* Of frames that come by no port: headroom, an Ethernet header and tags; and of the smallest.
+ */
 #define BUFFER_OVER_MTU  512u
 #define BUFFER_BYTES_MIN 2560u
 
 uint64_t
 dp_fragments_waiting_bytes(const struct dp_conf *conf)
 {
-	return (uint64_t)conf->n_waiting *
-	       RTE_MAX(conf->mtu_max + BUFFER_OVER_MTU, BUFFER_BYTES_MIN);
+	const uint32_t usual = RTE_MAX(conf->mtu_max + BUFFER_OVER_MTU, BUFFER_BYTES_MIN);
+
+	return (uint64_t)conf->n_waiting * RTE_MAX(usual, conf->buffer_bytes);
 }
 
 int

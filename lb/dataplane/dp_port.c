@@ -2,6 +2,7 @@
 #include "dp_port.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,6 +210,8 @@ create_pool(const struct dp_port_conf *conf, const struct dp_port_place *place,
 	const struct rte_eth_dev_info *info, struct rte_mempool **out, FILE *messages)
 {
 	const unsigned int n = dp_port_n_buffers(info, place->n_workers) + place->n_waiting;
+	const uint64_t n_bytes = dp_port_waiting_bytes(conf, n);
+	const uint64_t waiting_bytes = dp_port_waiting_bytes(conf, place->n_waiting);
 	char name[RTE_MEMPOOL_NAMESIZE];
 	int ret;
 
@@ -223,9 +226,11 @@ create_pool(const struct dp_port_conf *conf, const struct dp_port_place *place,
 	}
 	if (ret != 0)
 		(void)fprintf(messages,
-			"port '%s': too little memory for packet buffers: %s; fewer workers "
-			"need less, or give more by --eal '-m MIB'\n",
-			conf->name, rte_strerror(-ret));
+			"port '%s': too little memory for packet buffers: %s; at least "
+			"%" PRIu64 " bytes, and %" PRIu64
+			" of these dataplane.fragments.waiting: that, or fewer workers, may be "
+			"less, or give more by --eal '-m MIB'\n",
+			conf->name, rte_strerror(-ret), n_bytes, waiting_bytes);
 	return ret;
 }
 

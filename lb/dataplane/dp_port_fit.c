@@ -88,12 +88,21 @@ dp_port_n_buffers(const struct rte_eth_dev_info *info, unsigned int n_workers)
 static_assert(RTE_PKTMBUF_HEADROOM + DP_PORT_RING_FRAME_MAX <= UINT16_MAX,
 	"a buffer of that room can be made");
 
+/* A vdev begins with its driver's name, or its own, in which "net" is "eth" and a number
+ * follows.
+ */
+static bool
+is_of_driver(const char *device, const char *name)
+{
+	return strncmp(device + strcspn(device, "_"), name, strlen(name)) == 0;
+}
+
 uint64_t
 dp_port_ring_frame(const char *device)
 {
 	char text[32];
 
-	if (strncmp(device + strcspn(device, "_"), "_af_packet", 10) != 0)
+	if (!is_of_driver(device, "_af_packet"))
 		return 0;
 	lb_device_find_argument(device, "framesz", text, sizeof(text));
 	return strtoul(text, NULL, 10);
@@ -106,6 +115,23 @@ dp_port_room(uint16_t mtu, uint64_t ring_frame)
 		RTE_ALIGN_CEIL((uint32_t)mtu + DP_PORT_FRAME_OVER_MTU, ROOM_UNIT);
 
 	return (uint16_t)(RTE_PKTMBUF_HEADROOM + RTE_MAX(RTE_MAX(frame, ROOM_MIN), ring_frame));
+}
+
+uint32_t
+dp_port_buffer_bytes(const struct dp_port_conf *conf)
+{
+	if (is_of_driver(conf->device, "_af_xdp"))
+		return DP_PORT_XDP_ROOM;
+	return dp_port_room(conf->mtu,
+		RTE_MIN(dp_port_ring_frame(conf->device), (uint64_t)DP_PORT_RING_FRAME_MAX));
+}
+
+uint64_t
+dp_port_waiting_bytes(const struct dp_port_conf *conf, uint64_t n_packets)
+{
+	return n_packets *
+	       (sizeof(struct rte_mempool_objhdr) + sizeof(struct rte_mbuf) + DP_BESIDE_BYTES +
+		       dp_port_buffer_bytes(conf) + RTE_CACHE_LINE_SIZE);
 }
 
 uint64_t

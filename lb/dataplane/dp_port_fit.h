@@ -49,6 +49,10 @@ unsigned int dp_port_n_buffers(const struct rte_eth_dev_info *info, unsigned int
  */
 uint64_t dp_port_ring_frame(const char *device);
 
+/** Bytes of buffers of a port in which as many packets wait, and of what DPDK keeps for each.
+ */
+uint64_t dp_port_waiting_bytes(const struct dp_port_conf *conf, uint64_t n_packets);
+
 /**
  * Bytes of a packet buffer, headroom included, for frames of the MTU in one piece.
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 /* MiB for packet buffers, in ordinary pages that the kernel gives as they are touched. */
 #define BATCH_MIB        64u
 #define BATCH_WORKER_MIB 24u
+
+#define MIB UINT64_C(1048576)
 
 #define ARGUMENTS_MAX   96
 #define ARGUMENTS_BYTES 32768u
@@ -79,6 +82,9 @@ struct arguments {
 	char text[ARGUMENTS_BYTES];
 	size_t n_text;
 	bool is_full;
+	uint64_t
+		n_mib; /* of memory in ordinary pages; 0: it takes huge ones as it needs them */
+	uint64_t waiting_bytes; /* of it, for fragments that wait */
 };
 
 static void add_argument(struct arguments *args, const char *format, ...)
@@ -203,18 +209,23 @@ count_memory(const struct dp_port_conf *port, unsigned int n_workers)
 static void
 add_memory(struct arguments *args, const struct dp_start_conf *conf)
 {
-	size_t n_mib = 64;
+	const uint64_t n_waiting = (uint64_t)conf->n_workers * conf->n_waiting;
 
 	if (has_huge_pages()) {
 		add_argument(args, "--in-memory");
 		return;
 	}
-	for (size_t i = 0; i < conf->n_ports; i++)
-		n_mib += count_memory(&conf->ports[i], conf->n_workers);
+	args->n_mib = 64;
+	for (size_t i = 0; i < conf->n_ports; i++) {
+		args->n_mib += count_memory(&conf->ports[i], conf->n_workers);
+		/* No buffer crosses a page. */
+		args->waiting_bytes += 2 * dp_port_waiting_bytes(&conf->ports[i], n_waiting);
+	}
+	args->n_mib += args->waiting_bytes / MIB;
 	add_argument(args, "--no-huge");
 	add_argument(args, "--no-shconf");
 	add_argument(args, "-m");
-	add_argument(args, "%zu", n_mib);
+	add_argument(args, "%" PRIu64, args->n_mib);
 }
 
 static void
@@ -303,6 +314,11 @@ init_eal(struct arguments *args, const char *extra, FILE *messages)
 		return 0;
 	ret = -rte_errno;
 	(void)fprintf(messages, "DPDK does not start: %s; ", rte_strerror(-ret));
+	if (ret == -ENOMEM && args->n_mib != 0)
+		(void)fprintf(messages,
+			"it asked for %" PRIu64 " bytes, and %" PRIu64
+			" of these for dataplane.fragments.waiting; ",
+			args->n_mib * MIB, args->waiting_bytes);
 	if (ret == -EINVAL && extra != NULL)
 		(void)fprintf(messages, "is --eal '%s' right? ", extra);
 	(void)fprintf(messages, "%s\n", find_cure(-ret));

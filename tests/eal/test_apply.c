@@ -349,6 +349,7 @@ test_the_plane_is_as_the_model_says(void **state)
 	assert_int_equal(conf.mtu_max, 9000);
 	assert_int_equal(conf.n_datagrams, 65);
 	assert_int_equal(conf.n_waiting, 17);
+	assert_int_equal(conf.buffer_bytes, RTE_PKTMBUF_HEADROOM + 9216);
 	assert_int_equal(conf.n_handoff, 128);
 	assert_int_equal(conf.replies_per_s, 55);
 	assert_int_equal(conf.replies_per_s_source, 44);

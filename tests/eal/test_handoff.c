@@ -7,6 +7,7 @@
 #include "ctl_apply.h"
 #include "dp_handoff.h"
 #include "dp_plane.h"
+#include "dp_port_fit.h"
 #include "expect.h"
 #include "packet_builder.h"
 
@@ -40,9 +41,8 @@ start(void **state)
 }
 
 static void
-open_plane(struct plane *plane)
+open_plane_of(struct plane *plane, struct dp_conf conf, uint16_t buffer_bytes)
 {
-	struct dp_conf conf = {.n_workers = 2, .n_handoff = 64};
 	struct dp_snapshot *snapshot;
 	struct ctl_paths paths;
 
@@ -58,12 +58,19 @@ open_plane(struct plane *plane)
 				 &snapshot),
 		0);
 	dp_publish(plane->dp, snapshot);
-	plane->pool = rte_pktmbuf_pool_create("handoff", 255, 0, DP_BESIDE_BYTES,
-		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	plane->pool = rte_pktmbuf_pool_create("handoff", 255, 0, DP_BESIDE_BYTES, buffer_bytes,
+		SOCKET_ID_ANY);
 	assert_non_null(plane->pool);
 	/* Whatever it is, the device puts it in the second worker's queue. */
 	plane->rss.n_queues = 1;
 	plane->rss.queue_of[0] = 1;
+}
+
+static void
+open_plane(struct plane *plane)
+{
+	open_plane_of(plane, (struct dp_conf){.n_workers = 2, .n_handoff = 64},
+		RTE_MBUF_DEFAULT_BUF_SIZE);
 }
 
 static void
@@ -107,6 +114,20 @@ run(struct plane *plane, unsigned int worker, struct rte_mbuf *m, bool is_placed
 	return burst->decisions[0];
 }
 
+/* @return how many there were */
+static unsigned int
+free_all(struct dp_chain *chain)
+{
+	unsigned int n = 0;
+	struct rte_mbuf *m;
+
+	while ((m = dp_chain_take(chain)) != NULL) {
+		rte_pktmbuf_free(m);
+		n++;
+	}
+	return n;
+}
+
 static struct rte_mbuf *
 next_mail(struct plane *plane, unsigned int worker)
 {
@@ -127,6 +148,18 @@ static const struct pb_layer first[] = {ETHER(), IPV4(.fragment = 0x2000), UDP()
 	END};
 static const struct pb_layer later[] = {ETHER(), IPV4(.fragment = 9, .proto = 17), PAYLOAD(64),
 	END};
+
+/* A fragment after the first of a datagram of its own. */
+static struct rte_mbuf *
+make_later(struct plane *plane, unsigned int number)
+{
+	char src[32];
+	const struct pb_layer layers[] = {ETHER(),
+		IPV4(.src = src, .fragment = 0x2009, .proto = 17), PAYLOAD(64), END};
+
+	(void)snprintf(src, sizeof(src), "203.0.%u.%u", 113 + number / 200, 1 + number % 200);
+	return make(plane, layers);
+}
 
 static void
 test_a_flow_s_own_packets_are_not_handed_on(void **state)
@@ -331,6 +364,7 @@ test_a_full_ring_to_the_home_is_counted(void **state)
 	struct plane plane;
 	struct rte_mbuf *m;
 	unsigned int home;
+	unsigned int n_home = 0;
 
 	(void)state;
 	open_plane(&plane);
@@ -346,8 +380,8 @@ test_a_full_ring_to_the_home_is_counted(void **state)
 	dp_read_verdicts(plane.dp, counts);
 	assert_int_equal(counts[LB_DROP_HANDOFF_FULL], n_full);
 	while ((settled = hear(&plane, home, 2)).first != NULL)
-		while ((m = dp_chain_take(&settled)) != NULL)
-			rte_pktmbuf_free(m);
+		n_home += free_all(&settled);
+	assert_int_equal(n_home, 64);
 	close_plane(&plane);
 }
 
@@ -431,6 +465,35 @@ test_what_waits_is_given_up_in_time(void **state)
 	close_plane(&plane);
 }
 
+/* Of XDP sockets a buffer is a page, whatever the MTU: as many wait as may. */
+static void
+test_as_many_wait_as_are_configured_whatever_their_buffers(void **state)
+{
+	const unsigned int n_waiting = 16;
+	struct lb_fragment_stats stats;
+	struct dp_burst nothing = {.n = 0};
+	struct plane plane;
+	struct rte_mbuf *m;
+
+	(void)state;
+	open_plane_of(&plane,
+		(struct dp_conf){.n_workers = 1,
+			.n_waiting = n_waiting,
+			.buffer_bytes = DP_PORT_XDP_ROOM},
+		DP_PORT_XDP_ROOM);
+	for (unsigned int i = 0; i <= n_waiting; i++) {
+		lb_fragment_table_stats(plane.dp->workers[0]->fragments.table, &stats);
+		assert_int_equal(stats.waiting, i);
+		m = make_later(&plane, i);
+		assert_int_equal(run(&plane, 0, m, true).verdict, DP_AWAY);
+		/* Not one more: then the oldest makes room. */
+		assert_int_equal(free_all(&plane.burst.settled), i == n_waiting);
+	}
+	dp_worker_abandon(plane.dp->workers[0], &nothing);
+	assert_int_equal(free_all(&nothing.settled), n_waiting);
+	close_plane(&plane);
+}
+
 /* The vectors that Microsoft published for receive side scaling; the hash's lowest octet. */
 static void
 test_the_hash_is_the_device_s(void **state)
@@ -487,6 +550,7 @@ main(void)
 		cmocka_unit_test(test_a_later_fragment_goes_home_whatever_the_device_tells),
 		cmocka_unit_test(test_a_datagram_without_ports_is_not_remembered),
 		cmocka_unit_test(test_what_waits_is_given_up_in_time),
+		cmocka_unit_test(test_as_many_wait_as_are_configured_whatever_their_buffers),
 		cmocka_unit_test(test_the_hash_is_the_device_s),
 	};
 

@@ -148,7 +148,7 @@ class PortCase(unittest.TestCase):
         self.process = None
         self.mac = PAIR.mac("a0")
 
-    def write(self, ports, workers=1, kernel="none", near=None):
+    def write(self, ports, workers=1, kernel="none", near=None, **plane):
         config = self.folder / "shunt.yaml"
         ports = [{"addresses": [f"192.0.{2 + place}.1/24"], **port}
                  for place, port in enumerate(ports)]
@@ -159,7 +159,7 @@ class PortCase(unittest.TestCase):
         services[0].update(near or {})
         config.write_text(json.dumps({
             "dataplane": {"workers": workers, "kernel": kernel, "idle": "adaptive",
-                          "flow_entries": 4096, "ports": ports},
+                          "flow_entries": 4096, "ports": ports, **plane},
             "control": {"socket": str(self.folder / "sock"), "metrics": METRICS},
             "services": services}), encoding="utf-8")
         return config
@@ -727,6 +727,16 @@ START_ROWS = [
 ]
 
 
+def limit_memory(mib):
+    """Arguments of the EAL, which takes huge pages where there are free ones."""
+    free = any(int(path.read_text()) for path in
+               pathlib.Path("/sys/kernel/mm/hugepages").glob("*/free_hugepages"))
+    if free and " hugetlbfs " in pathlib.Path("/proc/mounts").read_text(encoding="utf-8"):
+        nodes = list(pathlib.Path("/sys/devices/system/node").glob("node[0-9]*"))
+        return "--socket-limit=" + ",".join([str(mib)] * max(len(nodes), 1))
+    return f"-m {mib}"
+
+
 class Starts(PortCase):
     def refuse(self, ports, keys, eal, prefix, says):
         config = self.write(ports, **keys)
@@ -748,6 +758,17 @@ class Starts(PortCase):
                 last = self.refuse(ports, keys, eal, prefix, says)
                 # It would be followed: no NIC is to go by it.
                 self.assertNotIn("ip link del", last)
+
+    def test_what_waits_takes_memory_that_is_named(self):
+        """It is asked for with the rest; and where there is less, both keys are told."""
+        waiting = {"workers": 2, "fragments": {"waiting": 65535}}
+        last = self.refuse([NULL], waiting, limit_memory(256), (),
+                           "of these dataplane.fragments.waiting: that, or fewer workers")
+        total, of_it = (int(n) for n in re.findall(r"(\d+) bytes?, and (\d+) of", last)[0])
+        self.assertGreater(of_it, 2 * 65535 * 2048)
+        self.assertGreater(total, of_it)
+        self.start([NULL], **waiting)
+        self.finish()
 
     def test_a_tap_device_of_somebody_else_stays_his(self):
         PAIR.ip("balancer", "tuntap", "add", "dev", "wan", "mode", "tap",

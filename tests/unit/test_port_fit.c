@@ -93,6 +93,35 @@ test_a_buffer_holds_a_frame_of_the_mtu(void **state)
 }
 
 static void
+test_a_port_s_buffers_are_known_before_it_is_opened(void **state)
+{
+	static const struct {
+		const char *device;
+		uint16_t mtu;
+		uint32_t n_bytes;
+	} rows[] = {
+		{"0000:03:00.0", 1500, RTE_PKTMBUF_HEADROOM + 2048},
+		{"0000:03:00.0", 9000, RTE_PKTMBUF_HEADROOM + 9216},
+		{"net_af_packet,iface=eth0", 1500, RTE_PKTMBUF_HEADROOM + 2048},
+		{"net_af_packet,iface=eth0,framesz=4096", 1500, RTE_PKTMBUF_HEADROOM + 4096},
+		{"net_af_packet,framesz=99999999999", 1500,
+			RTE_PKTMBUF_HEADROOM + DP_PORT_RING_FRAME_MAX},
+		{"net_af_xdp,iface=eth0", 1500, DP_PORT_XDP_ROOM},
+		{"eth_af_xdp3,iface=eth0", 3000, DP_PORT_XDP_ROOM},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const struct dp_port_conf conf = {.device = rows[i].device, .mtu = rows[i].mtu};
+		const uint32_t n_bytes = dp_port_buffer_bytes(&conf);
+
+		EXPECT(n_bytes == rows[i].n_bytes, "%s: %u", rows[i].device, n_bytes);
+		EXPECT(dp_port_waiting_bytes(&conf, 10) >= UINT64_C(10) * n_bytes, "%s",
+			rows[i].device);
+	}
+}
+
+static void
 test_a_ring_s_frame_is_what_the_device_says(void **state)
 {
 	static const struct {
@@ -175,6 +204,7 @@ main(void)
 		cmocka_unit_test(test_huge_pages_are_asked_for_by_name),
 		cmocka_unit_test(test_the_largest_mtu_is_what_fits_a_frame),
 		cmocka_unit_test(test_a_buffer_holds_a_frame_of_the_mtu),
+		cmocka_unit_test(test_a_port_s_buffers_are_known_before_it_is_opened),
 		cmocka_unit_test(test_a_ring_s_frame_is_what_the_device_says),
 		cmocka_unit_test(test_xdp_sockets_have_buffers_for_all_their_rings),
 		cmocka_unit_test(test_less_than_all_ports_is_no_spreading),
