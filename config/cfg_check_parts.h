@@ -49,6 +49,12 @@ void cfg_check_addresses(const struct cfg_model *model, struct cfg_errors *error
 void cfg_check_own_address(const struct cfg_dataplane *dataplane,
 	const struct cfg_backend *backend, struct cfg_errors *errors);
 
+/**
+ * A warning of services whose port is that of tunnels which they refuse; those that have any
+ * port do so by custom, and are not told of.
+ */
+void cfg_check_tunnels(const struct cfg_model *model, struct cfg_errors *errors);
+
 /** What an interface's name is to be where this is none; NULL: it may be one. */
 const char *cfg_find_interface_flaw(const char *name);
 

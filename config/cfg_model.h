@@ -73,6 +73,9 @@ enum {
 	CFG_CARRIES_BY_UDP = CFG_CARRY_GUE | CFG_CARRY_VXLAN | CFG_CARRY_GENEVE
 };
 
+/** UDP ports that tunnels are known by. */
+enum { CFG_VXLAN_PORT = 4789, CFG_GUE_PORT = 6080, CFG_GENEVE_PORT = 6081 };
+
 /**
  * While a file is read: which parts of an item had errors. They have been told, and what
  * stands there instead is not checked; the rest is, so that one run shows every error.
@@ -206,6 +209,7 @@ struct cfg_service {
 	struct cfg_pos pos; /**< of the item; the others of a value */
 	struct cfg_pos name_pos;
 	struct cfg_pos address_pos;
+	struct cfg_pos port_pos;
 	struct cfg_pos table_size_pos;
 	struct cfg_pos overload_pos;
 	struct cfg_pos tunnel_port_pos;

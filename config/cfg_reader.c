@@ -100,6 +100,7 @@ move_service(struct cfg_service *service, uint32_t after, uint32_t n)
 	move_pos(&service->pos, after, n);
 	move_pos(&service->name_pos, after, n);
 	move_pos(&service->address_pos, after, n);
+	move_pos(&service->port_pos, after, n);
 	move_pos(&service->table_size_pos, after, n);
 	move_pos(&service->overload_pos, after, n);
 	move_pos(&service->tunnel_port_pos, after, n);

@@ -225,6 +225,7 @@ decode_place(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_
 	uint64_t number = 0;
 
 	out->address_pos = address == NULL ? node->pos : address->pos;
+	out->port_pos = port == NULL ? node->pos : port->pos;
 	if (address == NULL)
 		(void)cfg_missing_key(node, "service", "address", errors);
 	if (address == NULL || !cfg_read_prefix(address, "address", errors, &out->address))

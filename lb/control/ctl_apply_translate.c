@@ -50,6 +50,9 @@ static_assert((int)CFG_CARRY_IPIP == (int)LB_TUNNEL_IPIP &&
 		      (int)CFG_CARRY_VXLAN == (int)LB_TUNNEL_VXLAN &&
 		      (int)CFG_CARRY_GENEVE == (int)LB_TUNNEL_GENEVE,
 	"the language's tunnels are core's");
+static_assert(CFG_GUE_PORT == LB_GUE_PORT && CFG_VXLAN_PORT == LB_VXLAN_PORT &&
+		      CFG_GENEVE_PORT == LB_GENEVE_PORT,
+	"and their ports");
 
 static uint8_t
 protocol_number(enum cfg_protocol protocol)

@@ -65,6 +65,7 @@ has_same_places(const struct cfg_service *a, const struct cfg_service *b)
 {
 	bool is_same = is_same_pos(a->pos, b->pos) && is_same_pos(a->name_pos, b->name_pos) &&
 		       is_same_pos(a->address_pos, b->address_pos) &&
+		       is_same_pos(a->port_pos, b->port_pos) &&
 		       is_same_pos(a->table_size_pos, b->table_size_pos) &&
 		       is_same_pos(a->overload_pos, b->overload_pos) &&
 		       is_same_pos(a->tunnel_port_pos, b->tunnel_port_pos) &&

@@ -1479,6 +1479,33 @@ class Explains(ControlCase):
         self.assertEqual(frames, [])
         self.assertEqual({one["verdict"] for one in decisions}, {"forward", "drop"})
 
+    def test_tunnels_that_a_service_refuses(self):
+        def udp(name, end, port, **keys):
+            return service(name, address=f"198.51.100.{end}", protocol="udp", port=port, **keys)
+
+        self.start(udp("any", 41, "any", forward="ipip"),
+                   udp("carries", 42, "any", forward="ipip", carry=["vxlan"]),
+                   udp("again", 43, 4789, forward="gue"),
+                   udp("twice", 44, 4789, forward="vxlan", carry=["vxlan"]),
+                   udp("once", 45, 6081, forward="ipip"),
+                   udp("own", 46, 53, forward="vxlan", tunnel_port=4799))
+        rows = [(41, 4789, "unsupported_l4"), (41, 6080, "unsupported_l4"),
+                (41, 6081, "unsupported_l4"), (41, 4799, "unsupported_l4"), (41, 53, None),
+                (42, 4789, None), (42, 4799, None), (42, 6080, "unsupported_l4"),
+                (43, 4789, "unsupported_l4"), (44, 4789, None), (45, 6081, None), (46, 53, None)]
+        flows = [("udp", CLIENT, 1000, f"198.51.100.{end}", port) for end, port, _ in rows]
+        decisions, _ = self.replay(flows)
+        for (end, port, reason), decision in zip(rows, decisions, strict=True):
+            with self.subTest(end=end, port=port):
+                told = self.json("explain", "udp", f"{CLIENT}:1000",
+                                 f"198.51.100.{end}:{port}")
+                self.assertEqual((told["verdict"], told["reason"]),
+                                 ("drop" if reason else "forward", reason))
+                self.assertEqual((decision["verdict"], decision["reason"]),
+                                 (told["verdict"], told["reason"]))
+        self.assertIn("unsupported_l4",
+                      self.ctl("explain", "udp", f"{CLIENT}:1000", "198.51.100.41:4789"))
+
     @staticmethod
     def endpoint(address, port):
         return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

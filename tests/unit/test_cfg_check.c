@@ -209,6 +209,47 @@ static const struct {
 		"services:\n- name: w\n  address: 192.0.2.1\n  protocol: udp\n  port: 4789\n"
 		"  carry: [gue, vxlan, geneve]\n",
 		""},
+	{"a port of tunnels that the service does not take, and puts into others",
+		"services:\n- name: w\n  address: 192.0.2.1\n  protocol: udp\n  port: 4789\n"
+		"  forward: vxlan\n",
+		"f:5:9: warning: port: 4789 is for tunnels (vxlan), which a service with "
+		"forward vxlan drops, unsupported_l4, unless carry names them; expected carry: "
+		"[vxlan], or another forward\n"},
+	{"the same of every tunnel by UDP, and of protocol any",
+		"services:\n"
+		"- {name: a, address: 192.0.2.1, protocol: any, port: 6080, forward: vxlan}\n"
+		"- {name: b, address: 192.0.2.2, protocol: udp, port: 6081, forward: gue}\n",
+		"f:2:54: warning: port: 6080 is for tunnels (gue), which a service with "
+		"forward "
+		"vxlan drops, unsupported_l4, unless carry names them; expected carry: [gue], "
+		"or "
+		"another forward\n"
+		"f:3:54: warning: port: 6081 is for tunnels (geneve), which a service with "
+		"forward gue drops, unsupported_l4, unless carry names them; expected carry: "
+		"[geneve], or another forward\n"},
+	{"a port that two services have their tunnels on, of which one is carried",
+		"services:\n"
+		"- {name: a, address: 192.0.2.1, protocol: udp, port: 9, forward: vxlan, "
+		"carry: "
+		"[vxlan]}\n"
+		"- {name: b, address: 192.0.2.2, protocol: tcp, port: 9, forward: gue, "
+		"tunnel_port: 9}\n"
+		"- {name: c, address: 192.0.2.3, protocol: tcp, port: 9, forward: vxlan, "
+		"tunnel_port: 9}\n",
+		"f:2:54: warning: port: 9 is for tunnels (gue), which a service with forward "
+		"vxlan drops, unsupported_l4, unless carry names them; expected carry: [gue, "
+		"vxlan], "
+		"or "
+		"another forward\n"},
+	{"ports of tunnels that pass: carried, not by UDP again, of TCP; and any port",
+		"services:\n"
+		"- {name: a, address: 192.0.2.1, protocol: udp, port: 4789, forward: gue, "
+		"carry: "
+		"[vxlan]}\n"
+		"- {name: b, address: 192.0.2.2, protocol: udp, port: 4789, forward: ipip}\n"
+		"- {name: c, address: 192.0.2.3, protocol: tcp, port: 4789, forward: gue}\n"
+		"- {name: d, address: 192.0.2.4, protocol: udp, port: any, forward: gue}\n",
+		""},
 	{"services for every address, and for what is beside special ones",
 		"services:\n"
 		"- {name: a, address: 0.0.0.0/0, protocol: tcp, port: 1}\n"
