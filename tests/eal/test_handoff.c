@@ -157,7 +157,7 @@ make_later(struct plane *plane, unsigned int number)
 	const struct pb_layer layers[] = {ETHER(),
 		IPV4(.src = src, .fragment = 0x2009, .proto = 17), PAYLOAD(64), END};
 
-	(void)snprintf(src, sizeof(src), "203.0.%u.%u", 113 + number / 200, 1 + number % 200);
+	(void)snprintf(src, sizeof(src), "203.1.%u.%u", 113 + number / 200, 1 + number % 200);
 	return make(plane, layers);
 }
 
@@ -494,6 +494,147 @@ test_as_many_wait_as_are_configured_whatever_their_buffers(void **state)
 	close_plane(&plane);
 }
 
+/* What became of packets. */
+struct outcome {
+	unsigned int n[LB_N_VERDICTS];
+	struct dp_decision forwarded; /* the last */
+};
+
+static void
+account(struct outcome *outcome, struct rte_mbuf *m, struct dp_decision d)
+{
+	struct dp_chain more = {NULL, NULL};
+	struct rte_mbuf *next;
+
+	if (d.verdict == DP_AWAY)
+		return;
+	if (d.has_more)
+		more.first = dp_beside(m)->next;
+	outcome->n[d.verdict]++;
+	if (d.verdict == LB_FORWARD)
+		outcome->forwarded = d;
+	rte_pktmbuf_free(m);
+	while ((next = dp_chain_take(&more)) != NULL)
+		account(outcome, next, dp_beside(next)->decision);
+}
+
+static void
+account_chain(struct outcome *outcome, struct dp_chain chain)
+{
+	struct rte_mbuf *m;
+
+	while ((m = dp_chain_take(&chain)) != NULL)
+		account(outcome, m, dp_beside(m)->decision);
+}
+
+/* A packet comes by a worker's queue, and the workers do all that there is to do. */
+static struct outcome
+pass(struct plane *plane, unsigned int worker, struct rte_mbuf *m)
+{
+	struct outcome outcome = {.n = {0}};
+
+	account(&outcome, m, run(plane, worker, m, false));
+	account_chain(&outcome, plane->burst.settled);
+	for (unsigned int turn = 0; turn < 2 * 2; turn++) {
+		while ((m = next_mail(plane, turn % 2)) != NULL) {
+			account(&outcome, m, run(plane, turn % 2, m, true));
+			account_chain(&outcome, plane->burst.settled);
+		}
+		account_chain(&outcome, hear(plane, turn % 2, 1));
+	}
+	return outcome;
+}
+
+/* What others send meanwhile leaves at once, and as it did before. */
+static void
+expect_others_pass(struct plane *plane, unsigned int n, uint32_t backend)
+{
+	struct outcome outcome = pass(plane, n % 2, make(plane, first));
+
+	assert_int_equal(outcome.n[LB_FORWARD], 1);
+	outcome = pass(plane, n % 2, make(plane, later));
+	assert_int_equal(outcome.n[LB_FORWARD], 1);
+	outcome = pass(plane, n % 2, make(plane, later));
+	assert_int_equal(outcome.n[LB_FORWARD], 0);
+	outcome = pass(plane, n % 2, make(plane, first));
+	assert_int_equal(outcome.n[LB_FORWARD], 2);
+
+	outcome = pass(plane, 1, make(plane, segment));
+	assert_int_equal(outcome.n[LB_FORWARD], 1);
+	assert_int_equal(outcome.forwarded.backend, backend);
+	assert_int_equal(outcome.forwarded.flow, DP_FLOW_HIT);
+}
+
+static uint64_t
+count_flows(const struct plane *plane)
+{
+	uint64_t n = 0;
+
+	for (unsigned int worker = 0; worker < 2; worker++) {
+		struct lb_flow_table_stats stats;
+
+		lb_flow_table_stats(plane->dp->workers[worker]->flows, &stats);
+		n += stats.live;
+	}
+	return n;
+}
+
+/*
+ * Later fragments without end, of which no first ever comes: of one datagram, or of one each.
+ * There are 255 buffers, and a buffer that cannot be had ends the test.
+ */
+static void
+flood_with_later_ones(bool is_one_datagram)
+{
+	const unsigned int n_waiting = 64;
+	const unsigned int n_flood = 5000;
+	unsigned int n_wait = 0;
+	unsigned int n_dropped = 0;
+	struct dp_burst nothing = {.n = 0};
+	uint64_t counts[LB_N_VERDICTS];
+	struct plane plane;
+	uint32_t backend;
+
+	open_plane_of(&plane,
+		(struct dp_conf){.n_workers = 2, .n_handoff = 64, .n_waiting = n_waiting},
+		RTE_MBUF_DEFAULT_BUF_SIZE);
+	(void)part_owner_and_home(&plane);
+	backend = pass(&plane, 1, make(&plane, segment)).forwarded.backend;
+	for (unsigned int i = 0; i < n_flood; i++) {
+		const struct outcome outcome =
+			pass(&plane, i % 2, make_later(&plane, is_one_datagram ? 0 : i));
+
+		assert_int_equal(outcome.n[LB_FORWARD], 0);
+		if (i % 50 == 49)
+			expect_others_pass(&plane, i / 50, backend);
+	}
+	/* Of the flows there are, none is the flood's. */
+	assert_int_equal(count_flows(&plane), 2);
+	for (unsigned int worker = 0; worker < 2; worker++) {
+		struct lb_fragment_stats stats;
+
+		lb_fragment_table_stats(plane.dp->workers[worker]->fragments.table, &stats);
+		assert_true(stats.waiting <= n_waiting);
+		n_wait += stats.waiting;
+		dp_worker_abandon(plane.dp->workers[worker], &nothing);
+		n_dropped += free_all(&nothing.settled);
+	}
+	assert_int_equal(n_dropped, n_wait);
+	dp_read_verdicts(plane.dp, counts);
+	assert_int_equal(counts[LB_DROP_FRAGMENT_EXCESS], n_flood - n_wait);
+	/* The last to wait for a moment had the place of one. */
+	assert_int_equal(n_wait, is_one_datagram ? 0 : 2 * n_waiting - 1);
+	close_plane(&plane);
+}
+
+static void
+test_later_ones_without_a_first_cost_nobody_else(void **state)
+{
+	(void)state;
+	flood_with_later_ones(true);
+	flood_with_later_ones(false);
+}
+
 /* The vectors that Microsoft published for receive side scaling; the hash's lowest octet. */
 static void
 test_the_hash_is_the_device_s(void **state)
@@ -551,6 +692,7 @@ main(void)
 		cmocka_unit_test(test_a_datagram_without_ports_is_not_remembered),
 		cmocka_unit_test(test_what_waits_is_given_up_in_time),
 		cmocka_unit_test(test_as_many_wait_as_are_configured_whatever_their_buffers),
+		cmocka_unit_test(test_later_ones_without_a_first_cost_nobody_else),
 		cmocka_unit_test(test_the_hash_is_the_device_s),
 	};
 
