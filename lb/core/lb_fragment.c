@@ -567,7 +567,7 @@ lb_fragment_first(struct lb_fragment_table *table, const struct lb_fragment_key 
 		d = make(table, choose_entry(table, place.set, now_ns), key, place.tag, now_ns);
 	if (d->state != UNDECIDED && d->verdict > LB_TO_KERNEL)
 		return (enum lb_verdict)d->verdict;
-	if (d->state == DECIDED && d->verdict != LB_FORWARD)
+	if (d->state == DECIDED && d->verdict == LB_TO_KERNEL)
 		return LB_FORWARD;
 	return note_range(table, d, range, now_ns);
 }
@@ -650,8 +650,11 @@ lb_fragment_later(struct lb_fragment_table *table, const struct lb_fragment_key 
 
 	decision.verdict = (enum lb_verdict)d->verdict;
 	decision.owner = d->owner;
-	if (decision.verdict == LB_FORWARD) {
-		decision.verdict = note_range(table, d, range, now_ns);
+	if (decision.verdict <= LB_REPLY) {
+		const enum lb_verdict fits = note_range(table, d, range, now_ns);
+
+		if (fits != LB_FORWARD)
+			decision.verdict = fits;
 		forget_if_complete(table, d);
 	}
 	*out = decision;

@@ -106,7 +106,7 @@ struct lb_fragment_owner {
 
 /** What becomes of all fragments of a datagram. */
 struct lb_fragment_decision {
-	enum lb_verdict verdict; /**< LB_FORWARD, LB_TO_KERNEL or a drop */
+	enum lb_verdict verdict; /**< LB_FORWARD, LB_REPLY, LB_TO_KERNEL or a drop */
 	struct lb_fragment_owner owner;
 };
 

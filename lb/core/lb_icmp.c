@@ -25,6 +25,7 @@ enum {
 	IPV4_BYTES_MAX = 60,
 	IPV4_ADDR_BYTES = 4,
 	IPV4_DF = 0x4000,
+	IPV4_RESERVED = 0x8000,
 	IPV4_CS6 = 0xc0,
 
 	/* IPv4 options. */
@@ -44,6 +45,13 @@ enum {
 	IPV6_SRC = 8,
 	IPV6_DST = 24,
 	IPV6_BYTES = 40,
+
+	/* IPv6 extension headers. */
+	EXTENSION_BYTES = 8, /* the shortest, and what the length of others counts in */
+	OPTIONS_AT = 2,
+	SEGMENTS_LEFT_AT = 3,
+	OPTION_PAD1 = 0,
+	OPTION_ACTION = 0xc0, /* of who does not know it; 0: to skip it */
 
 	/* ICMP and ICMPv6, by offset. */
 	ICMP_CODE = 1,
@@ -186,7 +194,7 @@ answer_ipv4(uint8_t *ip, size_t header_bytes)
 		    ip + IPV4_DST))
 		return false;
 	header[IPV4_TOS] &= DSCP_MASK;
-	store16(header + IPV4_FRAGMENT, load16(ip + IPV4_FRAGMENT) & IPV4_DF);
+	store16(header + IPV4_FRAGMENT, load16(ip + IPV4_FRAGMENT) & ~IPV4_RESERVED);
 	header[IPV4_TTL] = TTL;
 	memcpy(header + IPV4_SRC, ip + IPV4_DST, IPV4_ADDR_BYTES);
 	memcpy(header + IPV4_DST, ip + IPV4_SRC, IPV4_ADDR_BYTES);
@@ -197,19 +205,105 @@ answer_ipv4(uint8_t *ip, size_t header_bytes)
 	return true;
 }
 
+/* Whether who knows none of the options from p on may pass over them (RFC 8200, 4.2). */
 static bool
-answer_ipv6(uint8_t *ip, size_t header_bytes)
+may_skip_options(const uint8_t *p, const uint8_t *end)
+{
+	//@ loop variant end - p;
+	while (end - p > 0) {
+		if ((p[0] & OPTION_ACTION) != 0)
+			return false;
+		if (p[0] == OPTION_PAD1) {
+			p++;
+			continue;
+		}
+		if (end - p < 2 || end - p - 2 < p[1])
+			return false;
+		p += 2 + p[1];
+	}
+	return true;
+}
+
+/* The same of the extension header from p to end. */
+static bool
+may_skip_header(uint8_t proto, const uint8_t *p, const uint8_t *end)
+{
+	switch (proto) {
+	case IPPROTO_HOPOPTS:
+	case IPPROTO_DSTOPTS:
+		return may_skip_options(p + OPTIONS_AT, end);
+	case IPPROTO_ROUTING:
+		return p[SEGMENTS_LEFT_AT] == 0;
+	case IPPROTO_FRAGMENT: /* of a packet in one piece: another ends the walk */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* And of all of them, from the IPv6 header to end, where proto is to follow. */
+static bool
+may_skip_headers(const uint8_t *ip, const uint8_t *end, uint8_t proto)
+{
+	const uint8_t *p = ip + IPV6_BYTES;
+	uint8_t next = ip[IPV6_NEXT_HEADER];
+
+	//@ loop variant end - p;
+	while (end - p >= EXTENSION_BYTES) {
+		const size_t n = next == IPPROTO_FRAGMENT
+					 ? EXTENSION_BYTES
+					 : ((size_t)p[1] + 1) * EXTENSION_BYTES;
+
+		if ((size_t)(end - p) < n)
+			return false;
+		//@ split n;
+		if (!may_skip_header(next, p, p + n))
+			return false;
+		/* Those of each hop follow the IPv6 header, or are not for a host to have. */
+		if (p[0] == IPPROTO_HOPOPTS)
+			return false;
+		next = p[0];
+		p += n;
+	}
+	return end - p == 0 && next == proto;
+}
+
+/* The fixed header alone: bytes after it are left out, up to where proto begins. */
+static void
+answer_ipv6(uint8_t *ip, uint16_t left_out, uint8_t proto)
 {
 	struct lb_addr src;
 
-	if (header_bytes != IPV6_BYTES)
-		return false;
 	ip[1] &= 0xc0; /* the end of DSCP; ECN and the flow label follow */
 	store16(ip + 2, 0);
+	store16(ip + IPV6_PAYLOAD_BYTES,
+		(uint16_t)(load16(ip + IPV6_PAYLOAD_BYTES) - left_out));
+	ip[IPV6_NEXT_HEADER] = proto;
 	ip[IPV6_HOP_LIMIT] = TTL;
 	memcpy(src.bytes, ip + IPV6_SRC, LB_ADDR_BYTES);
 	memcpy(ip + IPV6_SRC, ip + IPV6_DST, LB_ADDR_BYTES);
 	memcpy(ip + IPV6_DST, src.bytes, LB_ADDR_BYTES);
+}
+
+/* Of a whole request or a fragment of one. False leaves it untouched; out, what is left out. */
+static bool
+answer_ipv6_headers(uint8_t *frame, const struct lb_packet *packet, size_t *left_out)
+{
+	const bool is_fragment = (packet->flags & LB_PACKET_FRAGMENT) != 0;
+	const uint8_t proto = is_fragment ? IPPROTO_FRAGMENT : IPPROTO_ICMPV6;
+	const size_t kept_bytes = is_fragment ? EXTENSION_BYTES : 0;
+	const size_t head = (size_t)packet->ip_offset + IPV6_BYTES;
+	uint8_t *ip = frame + packet->ip_offset;
+	size_t kept;
+
+	if (packet->l4_offset < head + kept_bytes)
+		return false;
+	kept = packet->l4_offset - kept_bytes;
+	/* Where headers follow that of a fragment, as part of what was cut, kept is at one. */
+	if (!may_skip_headers(ip, frame + kept, proto))
+		return false;
+	answer_ipv6(ip, (uint16_t)(kept - head), proto);
+	*left_out = kept - head;
 	return true;
 }
 
@@ -225,9 +319,10 @@ is_zero(const uint8_t *p, const uint8_t *end)
 }
 
 /*
- * Change the type in a message up to end, and its checksum by that alone (RFC 1624, equation
- * 3). The sum that comes out is never 0, and so the checksum never 0xffff; which is right but
- * for an IPv4 message of nothing but zeros, since it has no pseudo-header.
+ * Change the type in a message that goes on to end, and its checksum by that alone (RFC 1624,
+ * equation 3). The sum that comes out is never 0, and so the checksum never 0xffff; which is
+ * right but for an IPv4 message of nothing but zeros, since it has no pseudo-header. In others
+ * 0xffff is as right as 0, so for a first fragment its own bytes are enough to look at.
  */
 static void
 answer_icmp(uint8_t *icmp, const uint8_t *end, uint8_t type)
@@ -244,30 +339,43 @@ answer_icmp(uint8_t *icmp, const uint8_t *end, uint8_t type)
 		store16(icmp + ICMP_CSUM, UINT16_MAX);
 }
 
+static bool
+is_later_fragment(const struct lb_packet *packet)
+{
+	return (packet->flags & LB_PACKET_FRAGMENT) != 0 &&
+	       (packet->flags & LB_PACKET_FIRST_FRAGMENT) == 0;
+}
+
 size_t
-lb_icmp_echo_reply(uint8_t *frame, size_t n_bytes, const struct lb_packet *packet)
+lb_icmp_echo_reply(uint8_t *frame, size_t n_bytes, const struct lb_packet *packet,
+	size_t *begin)
 {
 	const size_t ip_offset = packet->ip_offset;
 	const size_t l4_offset = packet->l4_offset;
 	const size_t end = ip_offset + packet->ip_bytes;
-	bool is_answered;
+	const bool has_type = !is_later_fragment(packet);
+	size_t start = 0;
 
-	if ((packet->flags & LB_PACKET_ECHO_REQUEST) == 0 ||
-		(packet->flags & LB_PACKET_FRAGMENT) != 0)
+	if (has_type && (packet->flags & LB_PACKET_ECHO_REQUEST) == 0)
 		return 0;
-	if (end > n_bytes || end < l4_offset + ICMP_BYTES || !is_between_hosts(frame, packet))
+	if (end > n_bytes || end < l4_offset + (has_type ? (size_t)ICMP_BYTES : 1) ||
+		!is_between_hosts(frame, packet))
 		return 0;
 
-	if (packet->is_v6)
-		is_answered = answer_ipv6(frame + ip_offset, l4_offset - ip_offset);
-	else
-		is_answered = answer_ipv4(frame + ip_offset, l4_offset - ip_offset);
-	if (!is_answered)
+	if (packet->is_v6) {
+		if (!answer_ipv6_headers(frame, packet, &start))
+			return 0;
+	} else if (!answer_ipv4(frame + ip_offset, l4_offset - ip_offset)) {
 		return 0;
-	answer_icmp(frame + l4_offset, frame + end,
-		packet->is_v6 ? ICMPV6_ECHO_REPLY : ICMP_ECHO_REPLY);
+	}
+	if (has_type)
+		answer_icmp(frame + l4_offset, frame + end,
+			packet->is_v6 ? ICMPV6_ECHO_REPLY : ICMP_ECHO_REPLY);
 	swap_macs(frame);
-	return end;
+	if (start > 0)
+		memmove(frame + start, frame, ip_offset + IPV6_BYTES);
+	*begin = start;
+	return end - start;
 }
 
 /* What is not known to be no error may be one. */
@@ -285,13 +393,6 @@ is_icmp_query(uint8_t type, bool is_v6)
 	default: /* between are unreachable, source quench, redirect */
 		return type >= ICMP_ECHO && type <= ICMP_ADDRESS_MASK_REPLY;
 	}
-}
-
-static bool
-is_later_fragment(const struct lb_packet *packet)
-{
-	return (packet->flags & LB_PACKET_FRAGMENT) != 0 &&
-	       (packet->flags & LB_PACKET_FIRST_FRAGMENT) == 0;
 }
 
 bool

@@ -30,26 +30,39 @@
 #define LB_ICMP_TOO_BIG_PREPEND_MAX 48u
 
 /**
- * Turn an echo request into its reply, in place.
+ * Turn an echo request into its reply, in place; or a fragment of one into that of the reply.
  *
  * MAC and IP addresses change places, TTL or hop limit is 64, DSCP is the request's, ECN is
  * Not-ECT, and a flow label is 0. Identification and DF of IPv4 stay: what was unique from
  * there is so in return. The ICMP checksum is only adjusted (RFC 1624), so that a request
  * that was damaged on its way does not become a reply that looks sound.
  *
+ * Nothing has to be put together for that: what differs from the request, type and checksum,
+ * is in the first fragment, and the difference of one is that of the other, whatever follows.
+ * Each fragment keeps its place and identification. Whether a later one is of a request that
+ * was answered is for the caller to know.
+ *
  * IPv4 options (RFC 1122, section 3.2.2.6): a route is recorded on, where there is room, and
  * a time stamp stays as it came; options that mean nothing here are made no-operations. Source
  * routes are refused, as hosts are told to (RFC 7126, sections 4.3 and 4.4).
  *
- * @param frame    n_bytes bytes; untouched where the result is 0.
- * @return the reply's frame in bytes, without the request's padding: n_bytes at most. 0 where
- *         there is none: no echo request; a fragment; a capture cut it; from or to a group,
- *         by MAC or IP address, or a source that is no single host's (RFC 1122, section
- *         3.2.2); its own source; an option that is malformed or refused; IPv6 extension
- *         headers, whose options would have to be judged first.
+ * IPv6 extension headers are the request's alone: the reply has none, but for the header of a
+ * fragment that is one of several (RFC 6946). They are passed over where any host would:
+ * options that may be skipped by who does not know them (RFC 8200, section 4.2), and routing
+ * headers without segments left.
+ *
+ * @param frame       n_bytes bytes; untouched where the result is 0.
+ * @param[out] begin  Where the reply's frame begins in the request's: what was left out is
+ *                    closed up from the front. Untouched where the result is 0.
+ * @return the reply's frame in bytes, without the request's padding: n_bytes less begin at
+ *         most. 0 where there is none: neither an echo request nor a later fragment; a capture
+ *         cut it; from or to a group, by MAC or IP address, or a source that is no single
+ *         host's (RFC 1122, section 3.2.2); its own source; an option that is malformed or
+ *         refused; another extension header, or any behind that of a fragment, where its bytes
+ *         are part of what was cut.
  */
-size_t lb_icmp_echo_reply(uint8_t *frame, size_t n_bytes,
-	const struct lb_packet *packet) lb_must_check;
+size_t lb_icmp_echo_reply(uint8_t *frame, size_t n_bytes, const struct lb_packet *packet,
+	size_t *begin) lb_must_check;
 
 /**
  * Whether an ICMP error may be sent about a packet.

@@ -116,59 +116,57 @@ unless_served(const struct dp_snapshot *snapshot, const struct lb_addr *dst,
 	return lb_service_covers(snapshot->match, dst) ? reason : LB_TO_KERNEL;
 }
 
-/* An echo request; where it is for a service's address that service says what becomes of it. */
-static enum lb_verdict
-take_echo(const struct stages *s, uint16_t i, uint32_t *service)
+/* Whatever its protocol: LB_PACKET_LATER_FRAGMENT is only what has ports. */
+static bool
+is_later_fragment(const struct lb_packet *packet)
 {
-	struct rte_mbuf *m = s->burst->pkts[i];
-	const struct lb_packet *packet = &s->packets[i];
-	const uint32_t found =
-		lb_service_find(s->snapshot->echo, &packet->dst, IPPROTO_ICMP, 0);
+	return (packet->flags & (LB_PACKET_FRAGMENT | LB_PACKET_FIRST_FRAGMENT)) ==
+	       LB_PACKET_FRAGMENT;
+}
+
+/* Make an echo request, or a fragment of one, into the reply's; the kernel's if it has none. */
+static enum lb_verdict
+send_back(struct rte_mbuf *m, const struct lb_packet *packet)
+{
+	size_t begin = 0;
 	size_t n_bytes;
 
-	if (found == LB_SERVICE_NONE)
-		return LB_TO_KERNEL;
-	if (s->snapshot->services[found].echo == DP_ECHO_FORWARD) {
-		*service = found;
-		return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
-	}
-	/* The kernel could put them together. */
-	if ((packet->flags & LB_PACKET_FRAGMENT) != 0)
-		return LB_TO_KERNEL;
-	*service = found;
-	if (s->snapshot->services[found].echo == DP_ECHO_DROP)
-		return LB_DROP_ECHO_REFUSED;
-	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src))
-		return LB_DROP_MARTIAN_SOURCE;
 	if (m->nb_segs > 1 && rte_pktmbuf_linearize(m) != 0)
 		return LB_DROP_NO_MEMORY;
-	if (!dp_worker_may_reply(s->worker, &packet->key.src, s->burst->now_ns[i]))
-		return LB_DROP_RATE_LIMITED;
-	n_bytes = lb_icmp_echo_reply(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, packet);
+	n_bytes =
+		lb_icmp_echo_reply(rte_pktmbuf_mtod(m, uint8_t *), m->data_len, packet, &begin);
 	if (n_bytes == 0)
 		return LB_TO_KERNEL;
+	(void)rte_pktmbuf_adj(m, (uint16_t)begin); /* less than there is */
 	dp_mbuf_cut(m, (uint32_t)n_bytes);
 	return LB_REPLY;
 }
 
-/* Whether echo requests to an address are a backend's, and so also those in fragments. */
-static bool
-forwards_echo(const struct dp_snapshot *snapshot, const struct lb_addr *dst)
-{
-	const uint32_t found = lb_service_find(snapshot->echo, dst, IPPROTO_ICMP, 0);
-
-	return found != LB_SERVICE_NONE && snapshot->services[found].echo == DP_ECHO_FORWARD;
-}
-
-/* Whether it follows a first fragment, which says whether it is of an echo request. */
-static bool
-may_be_echo(const struct stages *s, uint16_t i)
+/*
+ * An echo request, or the first fragment of one, whose others follow it; where it is for a
+ * service's address that service says what becomes of it.
+ */
+static enum lb_verdict
+take_echo(const struct stages *s, uint16_t i, uint32_t *service)
 {
 	const struct lb_packet *packet = &s->packets[i];
+	const uint32_t found =
+		lb_service_find(s->snapshot->echo, &packet->dst, IPPROTO_ICMP, 0);
 
-	return (packet->flags & (LB_PACKET_FRAGMENT | LB_PACKET_FIRST_FRAGMENT)) ==
-		       LB_PACKET_FRAGMENT &&
-	       forwards_echo(s->snapshot, &packet->dst);
+	if (found == LB_SERVICE_NONE)
+		return LB_TO_KERNEL;
+	*service = found;
+	if (s->snapshot->services[found].echo == DP_ECHO_DROP)
+		return LB_DROP_ECHO_REFUSED;
+	if ((packet->flags & LB_PACKET_CUT) != 0)
+		return LB_DROP_SNAPLEN;
+	if (s->snapshot->services[found].echo == DP_ECHO_FORWARD)
+		return LB_FORWARD;
+	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src))
+		return LB_DROP_MARTIAN_SOURCE;
+	if (!dp_worker_may_reply(s->worker, &packet->key.src, s->burst->now_ns[i]))
+		return LB_DROP_RATE_LIMITED;
+	return send_back(s->burst->pkts[i], packet);
 }
 
 /* What is neither a flow's packet nor an error about one. */
@@ -183,7 +181,9 @@ take_other(const struct stages *s, uint16_t i, uint32_t *service)
 	case LB_PACKET_ICMP_OTHER:
 		if ((packet->flags & LB_PACKET_ECHO_REQUEST) != 0)
 			return take_echo(s, i, service);
-		return may_be_echo(s, i) ? later : LB_TO_KERNEL;
+		if (!is_later_fragment(packet))
+			return LB_TO_KERNEL;
+		return unless_served(s->snapshot, &packet->dst, later);
 	case LB_PACKET_LATER_FRAGMENT:
 		return unless_served(s->snapshot, &packet->dst, later);
 	case LB_PACKET_CUT_SHORT:
@@ -643,7 +643,26 @@ send_on(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
 	return verdict;
 }
 
-/* A later fragment follows its first: to the same backend, while that is there. */
+/*
+ * A later fragment of an echo request whose first was answered. One that may not be, for its
+ * options or MAC addresses, is nobody's: the kernel has not seen its first.
+ */
+static enum lb_verdict
+answer_later(const struct stages *s, const struct lb_packet *packet, struct rte_mbuf *m,
+	struct dp_decision *d)
+{
+	const uint32_t found =
+		lb_service_find(s->snapshot->echo, &packet->dst, IPPROTO_ICMP, 0);
+	enum lb_verdict verdict;
+
+	if (found == LB_SERVICE_NONE || s->snapshot->services[found].echo != DP_ECHO_REPLY)
+		return LB_DROP_FRAGMENT_UNMATCHED;
+	d->service = found;
+	verdict = send_back(m, packet);
+	return verdict == LB_TO_KERNEL ? LB_DROP_FRAGMENT_BAD : verdict;
+}
+
+/* A later fragment follows its first: to the same backend, while that is there; or back. */
 static enum lb_verdict
 follow_first(const struct stages *s, const struct lb_packet *packet,
 	const struct lb_fragment_decision *first, uint64_t now_ns, struct rte_mbuf **m,
@@ -653,6 +672,8 @@ follow_first(const struct stages *s, const struct lb_packet *packet,
 
 	if (first->verdict == LB_TO_KERNEL)
 		return s->snapshot->has_kernel ? LB_TO_KERNEL : LB_DROP_NO_SERVICE;
+	if (first->verdict == LB_REPLY)
+		return answer_later(s, packet, *m, d);
 	if (first->verdict != LB_FORWARD)
 		return first->verdict;
 	backend = dp_snapshot_live_backend(s->snapshot, first->owner.backend);
@@ -756,8 +777,8 @@ describe(const struct dp_decision *d)
 			.backend = d->backend,
 			.entropy = entropy_of(d),
 		};
-	else if (d->verdict == LB_REPLY) /* its sender has been told that it does not fit */
-		decision.verdict = LB_DROP_TOO_BIG;
+	else if (d->verdict == LB_REPLY && d->backend != DP_NONE)
+		decision.verdict = LB_DROP_TOO_BIG; /* as its sender has been told */
 	return decision;
 }
 
@@ -793,7 +814,7 @@ settle_first(const struct stages *s, const struct lb_packet *packet, struct dp_f
 		d->verdict = (uint8_t)fits;
 	if (fits != LB_FORWARD)
 		return false;
-	if (d->verdict <= LB_TO_KERNEL)
+	if (d->verdict == LB_FORWARD || d->verdict == LB_TO_KERNEL)
 		d->verdict = (uint8_t)finish(s, packet, now_ns, &first->packet, d);
 	decision = describe(d);
 	lb_fragment_decide(table, &first->key, &decision);
@@ -847,12 +868,10 @@ finish_first(struct stages *s, uint16_t i)
 
 /* Whether later fragments ask for it: those of IPv4 without ports go by their flow instead. */
 static bool
-is_asked_for(const struct stages *s, const struct lb_packet *packet)
+is_asked_for(const struct lb_packet *packet)
 {
-	if (packet->is_v6 || packet->key.proto == IPPROTO_TCP ||
-		packet->key.proto == IPPROTO_UDP)
-		return true;
-	return packet->kind == LB_PACKET_ICMP_OTHER && forwards_echo(s->snapshot, &packet->dst);
+	return packet->is_v6 || packet->key.proto == IPPROTO_TCP ||
+	       packet->key.proto == IPPROTO_UDP || packet->kind == LB_PACKET_ICMP_OTHER;
 }
 
 /* Those whose first says where the others of its datagram go: a service's, parsed to the end.
@@ -865,7 +884,7 @@ has_followers(const struct stages *s, uint16_t i)
 
 	return (packet->flags & LB_PACKET_FIRST_FRAGMENT) != 0 && d->ip_bytes != 0 &&
 	       d->verdict != DP_AWAY && lb_service_covers(s->snapshot->match, &packet->dst) &&
-	       is_asked_for(s, packet);
+	       is_asked_for(packet);
 }
 
 static void

@@ -51,15 +51,15 @@ plain_sum(uint32_t sum, const uint8_t *bytes, size_t n)
 	return sum;
 }
 
-/* ICMP of n bytes in all behind an IP header of header_bytes. */
+/* ICMP of n bytes in a packet. */
 static bool
-is_icmp_right(const uint8_t *ip, size_t header_bytes, size_t n)
+is_icmp_right(const uint8_t *ip, const uint8_t *icmp, size_t n)
 {
 	uint32_t sum = 0;
 
 	if (ip[0] >> 4 == 6)
-		sum = plain_sum((uint32_t)(58 + n - header_bytes), ip + 8, 32);
-	return plain_sum(sum, ip + header_bytes, n - header_bytes) == 0xffff;
+		sum = plain_sum((uint32_t)(58 + n), ip + 8, 32);
+	return plain_sum(sum, icmp, n) == 0xffff;
 }
 
 /* What holds of whatever is sent back: parsed answers packet, and lies in frame. */
@@ -73,8 +73,6 @@ check_answer(const struct lb_packet *packet, const uint8_t *asked, const uint8_t
 	require(parsed->ip_offset + parsed->ip_bytes == n, "an answer's length");
 	require(parsed->is_v6 == packet->is_v6, "an answer's family");
 	require(lb_addr_equal(&parsed->dst, &packet->key.src), "an answer to somebody else");
-	require((parsed->flags & (LB_PACKET_FRAGMENT | LB_PACKET_ECHO_REQUEST)) == 0,
-		"an answer that asks, or is a fragment");
 	require(memcmp(frame, asked + 6, 6) == 0 && memcmp(frame + 6, asked, 6) == 0,
 		"MAC addresses");
 	require(memcmp(frame + 12, asked + 12, packet->ip_offset - 12u) == 0, "other tags");
@@ -82,35 +80,63 @@ check_answer(const struct lb_packet *packet, const uint8_t *asked, const uint8_t
 	require((parsed->tos & 3) == 0, "ECN");
 }
 
+/* A reply has all of what a request has, but for type and checksum of the first part. */
+static void
+check_echo(const struct lb_packet *packet, const uint8_t *frame, const struct lb_packet *parsed,
+	const uint8_t *reply)
+{
+	const bool has_type = (packet->flags & LB_PACKET_ECHO_REQUEST) != 0;
+	const size_t n = (size_t)packet->ip_offset + packet->ip_bytes - packet->l4_offset;
+	const size_t same = has_type ? 4 : 0;
+	const uint8_t *asked = frame + packet->l4_offset;
+	const uint8_t *told = reply + parsed->l4_offset;
+
+	require((size_t)parsed->ip_offset + parsed->ip_bytes - parsed->l4_offset == n,
+		"length");
+	require(memcmp(told + same, asked + same, n - same) == 0, "data");
+	require((parsed->flags & ~LB_PACKET_DF) ==
+			(packet->flags & ~LB_PACKET_DF & ~LB_PACKET_ECHO_REQUEST),
+		"a reply that asks, or is another fragment");
+	require(parsed->frag_id == packet->frag_id &&
+			parsed->frag_offset == packet->frag_offset &&
+			parsed->frag_bytes == packet->frag_bytes,
+		"another place in the datagram");
+	if (!has_type)
+		return;
+	require(parsed->kind == LB_PACKET_ICMP_OTHER && told[0] == (packet->is_v6 ? 129 : 0) &&
+			told[1] == asked[1],
+		"no reply");
+	if ((packet->flags & LB_PACKET_FRAGMENT) != 0)
+		return;
+	require(is_icmp_right(frame + packet->ip_offset, asked, n) ==
+			is_icmp_right(reply + parsed->ip_offset, told, n),
+		"a reply's checksum is as right as the request's");
+}
+
 static void
 echo(const uint8_t *frame, size_t n, const struct lb_packet *packet)
 {
-	const uint8_t *ip = frame + packet->ip_offset;
-	const size_t header_bytes = (size_t)packet->l4_offset - packet->ip_offset;
-	const size_t icmp = packet->l4_offset;
+	const size_t untouched = n + 1;
 	uint8_t *reply = exact(n);
 	struct lb_packet parsed;
+	size_t begin = untouched;
 	size_t n_reply;
 
 	memcpy(reply, frame, n);
-	n_reply = lb_icmp_echo_reply(reply, n, packet);
+	n_reply = lb_icmp_echo_reply(reply, n, packet, &begin);
 	if (n_reply == 0) {
-		require(memcmp(reply, frame, n) == 0, "refused and touched");
+		require(begin == untouched && memcmp(reply, frame, n) == 0,
+			"refused and touched");
 		free(reply);
 		return;
 	}
-	require(n_reply <= n, "a longer reply");
-	check_answer(packet, frame, reply, n_reply, &parsed);
+	require(n_reply <= n && begin <= n - n_reply, "a longer reply");
+	check_answer(packet, frame, reply + begin, n_reply, &parsed);
 	require(lb_addr_equal(&parsed.key.src, &packet->dst), "a reply from somebody else");
-	require(parsed.kind == LB_PACKET_ICMP_OTHER && parsed.l4_offset == icmp &&
-			reply[icmp] == (packet->is_v6 ? 129 : 0),
-		"no reply");
-	require(memcmp(reply + icmp + 4, frame + icmp + 4, n_reply - icmp - 4) == 0, "data");
-	require(is_icmp_right(ip, header_bytes, packet->ip_bytes) ==
-			is_icmp_right(reply + packet->ip_offset, header_bytes,
-				packet->ip_bytes),
-		"a reply's checksum is as right as the request's");
-	require(lb_icmp_echo_reply(reply, n_reply, &parsed) == 0, "a reply to a reply");
+	check_echo(packet, frame, &parsed, reply + begin);
+	if ((packet->flags & LB_PACKET_ECHO_REQUEST) != 0)
+		require(lb_icmp_echo_reply(reply + begin, n_reply, &parsed, &begin) == 0,
+			"a reply to a reply");
 	free(reply);
 }
 
@@ -137,8 +163,10 @@ too_big(const uint8_t *frame, size_t n, const struct lb_packet *packet, uint32_t
 	lb_icmp_too_big_write(answer, packet, &error, &packet->dst);
 	check_answer(packet, frame, answer, error.frame_bytes, &parsed);
 	require(lb_addr_equal(&parsed.key.src, &packet->dst), "an error from somebody else");
-	require(is_icmp_right(answer + ip_offset, packet->is_v6 ? 40 : 20,
-			error.frame_bytes - ip_offset),
+	require((parsed.flags & (LB_PACKET_FRAGMENT | LB_PACKET_ECHO_REQUEST)) == 0,
+		"an error that asks, or is a fragment");
+	require(is_icmp_right(answer + ip_offset, answer + parsed.l4_offset,
+			error.frame_bytes - parsed.l4_offset),
 		"an error's checksum");
 	require(get16(answer + ip_offset + (packet->is_v6 ? 46 : 26)) == error.mtu, "MTU");
 	require(memcmp(answer + ip_offset + error.prepend_bytes, frame + ip_offset, n_quote) ==

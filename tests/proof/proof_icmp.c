@@ -12,6 +12,9 @@
 
 #define TOO_BIG_BYTES_MAX (LB_ICMP_TOO_BIG_PREPEND_MAX + ERROR_BYTES_MAX_V6)
 
+/* Extension headers together. */
+#define HEADERS_BYTES_MAX 32u
+
 static const uint16_t payloads[] = {8, 9, 56, 1300, 8900};
 static const uint16_t offsets[] = {14, 18, 22};
 
@@ -25,8 +28,22 @@ answer_parts(void)
 	for (size_t bytes = 0; bytes <= IPV4_BYTES_MAX + 4; bytes += 4) {
 		make_any(frame_memory, sizeof(frame_memory));
 		(void)answer_ipv4(FRAME_END - bytes, bytes);
-		(void)answer_ipv6(FRAME_END - bytes, bytes);
+		answer_ipv6(FRAME_END - IPV6_BYTES - bytes, (uint16_t)bytes,
+			(uint8_t)any_u64(0, UINT8_MAX));
 	}
+}
+
+/* Headers of every length there may be, and what is in them. */
+static void
+answer_headers(void)
+{
+	const size_t n = any_u64(0, FRAME_BYTES_MAX);
+
+	make_any(frame_memory, sizeof(frame_memory));
+	(void)may_skip_options(FRAME_END - n, FRAME_END);
+	for (size_t bytes = 0; bytes <= HEADERS_BYTES_MAX; bytes += EXTENSION_BYTES)
+		(void)may_skip_headers(FRAME_END - bytes - IPV6_BYTES, FRAME_END,
+			(uint8_t)any_u64(0, UINT8_MAX));
 }
 
 static void
@@ -51,10 +68,11 @@ answer(const struct lb_packet *packet)
 	const size_t n = (size_t)packet->ip_offset + packet->ip_bytes;
 	struct lb_icmp_too_big error = {0};
 	struct lb_addr src;
+	size_t begin;
 
 	make_any(&src, sizeof(src));
 	make_any(frame_memory, sizeof(frame_memory));
-	(void)lb_icmp_echo_reply(FRAME_END - n, n, packet);
+	(void)lb_icmp_echo_reply(FRAME_END - n, n, packet, &begin);
 	if (!lb_icmp_too_big_size(FRAME_END - n, n, packet, (uint32_t)any_u64(0, UINT32_MAX),
 		    &error))
 		return;
@@ -81,10 +99,12 @@ int
 main(void)
 {
 	answer_parts();
+	answer_headers();
 	write_parts();
 	answer_all(false, IPV4_BYTES);
 	answer_all(false, IPV4_BYTES + 4);
 	answer_all(true, IPV6_BYTES);
 	answer_all(true, IPV6_BYTES + 8);
+	answer_all(true, IPV6_BYTES + 32);
 	return 0;
 }

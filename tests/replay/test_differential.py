@@ -246,10 +246,8 @@ def judge_piece(view, at, proto, dst, piece, is_cut):
     covered = bool(services_of(dst))
     is_icmp = proto == (wire.ICMP if dst.version == 4 else wire.ICMPV6)
     if piece.is_later:
-        if is_icmp:
-            raise Verdict("kernel")
         is_hidden = dst.version == 6 and proto in EXTENSIONS
-        if proto in (wire.TCP, wire.UDP) or is_hidden:
+        if proto in (wire.TCP, wire.UDP) or is_icmp or is_hidden:
             lost = "snaplen" if is_cut else "fragment_unmatched"
             raise Verdict(lost if covered else "kernel")
     elif proto in (wire.TCP, wire.UDP):

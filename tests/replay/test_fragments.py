@@ -69,8 +69,9 @@ class Client:
         return wire.ip(self.name, ADDRESSES[self.family][to], proto,
                        random.Random(proto).randbytes(size), **fields)
 
-    def echo(self, size=400):
-        return wire.echo_request(self.name, ADDRESSES[self.family]["vip"], b"x" * size)
+    def time_stamps(self, *, to="vip", size=400):
+        """ICMP of the largest type, which no version of it knows."""
+        return wire.icmp(self.name, ADDRESSES[self.family][to], 255, 0, b"x" * size)
 
 
 class Rows:
@@ -224,8 +225,11 @@ def add_elsewhere(rows):
     parts = wire.pieces(rows.client().whole(to="none"), 208)
     rows.add("nobody's are the kernel's at once", [(0, parts[1]), (2, parts[0])],
              ["kernel"] * 2)
-    parts = wire.pieces(rows.client().echo(), 208)
-    rows.add("ICMP is the kernel's", [(0, parts[1]), (2, parts[0])], ["kernel"] * 2)
+    client = rows.client()
+    parts = wire.pieces(client.time_stamps(), 208)
+    rows.add("ICMP that is no echo is the kernel's", spread(parts[::-1]), ["kernel"] * 2)
+    parts = wire.pieces(rows.client().time_stamps(to="none"), 208)
+    rows.add("and nobody's at once", [(0, parts[1]), (2, parts[0])], ["kernel"] * 2)
     parts = wire.pieces(rows.client().whole(to="empty"), 104)
     rows.add("of a service without backends",
              spread([parts[1], parts[0], parts[2]]),

@@ -430,6 +430,288 @@ class Echo(ReplyCase):
             self.assertEqual(result.column("reason"), [None] * 100 + ["rate_limited"] * 50)
 
 
+class EchoInFragments(ReplyCase):
+    """Each fragment of a request becomes one of its reply: nothing is put together."""
+
+    SETTINGS = config(service(), service("web6", address=VIP6))
+
+    @staticmethod
+    def client(family, number):
+        return f"203.0.{113 + number // 250}.{1 + number % 250}" if family == 4 else \
+            f"2001:db8:{number + 1:x}::7"
+
+    def ask(self, family, number, rest, **fields):
+        """An echo request of all that follows the checksum."""
+        return wire.icmp(self.client(family, number), VIP if family == 4 else VIP6,
+                         8 if family == 4 else 128, 0, rest, **fields)
+
+    def reply_to(self, asked):
+        """What a host answers to a whole packet that asks, as one that is not cut."""
+        ip = wire.parse_ip(asked)
+        fields = {"tos": ip.tos & 0xFC}
+        if ip.version == 4:
+            fields["ident"] = ip.ident
+        return wire.icmp(ip.dst, ip.src, 0 if ip.version == 4 else 129, 0, ip.payload[4:],
+                         **fields)
+
+    def check_reply(self, parts, left, asked):
+        """Of fragments: one each, in its place, and the reply is what a host would say."""
+        ips = []
+        for part, frames in zip(parts, left):
+            self.assertEqual(len(frames), 1)
+            self.check_back(frames[0], part.data)
+            ips.append(wire.parse_ether(frames[0]).payload)
+            offset, more, payload, following = wire.place_of(ips[-1])
+            self.assertEqual((offset, more, len(payload), following), tuple(
+                len(value) if isinstance(value, bytes) else value
+                for value in wire.place_of(wire.parse_ether(part.data).payload)))
+        whole, expected = wire.put_together(ips), self.reply_to(asked)
+        wire.parse_icmp(wire.parse_ip(whole))
+        if whole != expected:  # of the two zeros a sum may be either
+            self.assertEqual({whole[22:24], expected[22:24]}, {b"\0\0", b"\xff\xff"})
+            expected = expected[:22] + whole[22:24] + expected[24:]
+        self.assertEqual(whole, expected)
+
+    def rows(self):
+        """Family, size of the pieces, order, and what is asked."""
+        rng = random.Random(5)
+        kinds = (lambda n: b"\xff" * n, bytes, rng.randbytes)
+        sizes = ((12, 8), (400, 104), (401, 208), (1473, 1400), (4000, 1480), (9000, 552))
+        for family, (n, each), kind, order in itertools.product((4, 6), sizes, kinds, range(3)):
+            n_parts = -(-(n + 4) // each)
+            places = list(range(n_parts))
+            if order == 1:
+                places.reverse()
+            elif order == 2:
+                rng.shuffle(places)
+            yield family, each, places, kind(n)
+
+    def test_of_every_size_in_any_order(self):
+        """All ones, so that sums carry, all zeros, and anything."""
+        packets, found = [], []
+        for number, (family, each, places, rest) in enumerate(self.rows()):
+            fields = {"ident": number} if family == 4 else {}
+            asked = self.ask(family, number, rest, tos=0x2E, **fields)
+            parts = wire.pieces(asked, each, number)
+            self.assertEqual(len(parts), len(places))
+            found.append((asked, places))
+            packets += [at(number / 10 + i / 10000, parts[place], tags=TAGS[number % 3])
+                        for i, place in enumerate(places)]
+        result = self.same(packets, self.SETTINGS)
+        self.assertEqual(set(result.column("verdict")), {"reply"})
+        frames, begin = self.outputs(result, packets), 0
+        for asked, places in found:
+            end = begin + len(places)
+            self.check_reply(packets[begin:end], frames[begin:end], asked)
+            begin = end
+        self.assertEqual(result.report["packets"]["replied"], len(packets))
+
+    def test_64_kib(self):
+        asked = [self.ask(family, 0, random.Random(family).randbytes(65500))
+                 for family in (4, 6)]
+        parts = [part for ping in asked for part in reversed(wire.pieces(ping, 1480))]
+        packets = [at(i / 1e5, part) for i, part in enumerate(parts)]
+        result = self.same(packets, self.SETTINGS)
+        frames, n = self.outputs(result, packets), len(packets) // 2
+        self.check_reply(packets[:n], frames[:n], asked[0])
+        self.check_reply(packets[n:], frames[n:], asked[1])
+
+    def test_sums_at_the_edge(self):
+        """The second fragment makes the sum what it is, the first one is the same."""
+        rows = [struct.pack("!H", value) for edge in (0, 0x0800, 0x8000, 0xF7FF, 0xFFFF)
+                for value in range(max(0, edge - 12), min(0xFFFF, edge + 12) + 1)]
+        asked = [self.ask(family, i, bytes(4) + value) for i, (family, value) in
+                 enumerate(itertools.product((4, 6), rows))]
+        packets = [at(i / 10 + k / 1000, part) for i, ping in enumerate(asked)
+                   for k, part in enumerate(wire.pieces(ping, 8, i))]
+        frames = self.outputs(self.replay(packets, self.SETTINGS), packets)
+        for i, ping in enumerate(asked):
+            self.check_reply(packets[2 * i:2 * i + 2], frames[2 * i:2 * i + 2], ping)
+
+    def test_what_was_damaged_stays_damaged(self):
+        packets = []
+        for number, (family, place) in enumerate(itertools.product((4, 6), (2, 9, 200, 399))):
+            ip = bytearray(self.ask(family, number, b"p" * 400))
+            ip[(20 if family == 4 else 40) + place] ^= 0x55
+            packets += [at(number + k / 10, part)
+                        for k, part in enumerate(wire.pieces(bytes(ip), 208, number))]
+        frames = self.outputs(self.replay(packets, self.SETTINGS), packets)
+        for i in range(0, len(packets), 2):
+            whole = wire.put_together([frames[k][0][14:] for k in (i, i + 1)])
+            with self.assertRaisesRegex(AssertionError, "ICMP checksum"):
+                wire.parse_icmp(wire.parse_ip(whole))
+
+    def test_a_datagram_costs_one_answer_and_is_answered_whole(self):
+        for order in (1, -1):
+            packets = [at(i / 1000 + k / 10000, part) for i in range(10) for k, part in
+                       enumerate(wire.pieces(self.ask(4, 1, b"p" * 400, ident=i), 104)[::order])]
+            settings = config(service(), dataplane={"replies": {"source": 4, "total": 1000}})
+            result = self.same(packets, settings, workers=(1, 2, 8))
+            self.assertEqual(result.column("verdict"), ["reply"] * 16 + ["drop"] * 24)
+            self.assertEqual(result.report["drops"]["rate_limited"], 24)
+
+    def test_an_identification_once_more(self):
+        """A datagram that was whole is forgotten, and its number another's."""
+        for family in (4, 6):
+            parts = [part for sport in range(5)
+                     for part in wire.pieces(self.ask(family, 1, bytes([sport]) * 400), 208)]
+            packets = [at(i / 1000, part) for i, part in enumerate(parts)]
+            result = self.same(packets, self.SETTINGS)
+            self.assertEqual(result.column("verdict"), ["reply"] * 10)
+            for k in range(5):
+                frames = self.outputs(result, packets)[2 * k:2 * k + 2]
+                self.assertEqual(wire.put_together([f[0][14:] for f in frames])[-1], k)
+
+    def test_fragments_that_do_not_fit_together(self):
+        asked = self.ask(4, 1, b"p" * 400)
+        parts = [wire.piece(asked, 0, 104, 1), wire.piece(asked, 96, 104, 1),
+                 wire.piece(asked, 200, 204, 0)]
+        result = self.same([at(i / 1000, part) for i, part in enumerate(parts)], self.SETTINGS)
+        self.assertEqual(result.column("reason"),
+                         [None, "fragment_overlap", "fragment_overlap"])
+        parts = [wire.piece(asked, 0, 104, 1), wire.piece(asked, 0, 112, 1),
+                 wire.piece(asked, 104, 300, 0)]
+        result = self.same([at(i / 1000, part) for i, part in enumerate(parts)], self.SETTINGS)
+        self.assertEqual(result.column("reason"),
+                         [None, "fragment_overlap", "fragment_overlap"])
+
+    def test_options(self):
+        """A recorded route is in the first alone; source routes are in all, and refused."""
+        route, alert = b"\x07\x07\x04\0\0\0\0\0", b"\x94\x04\0\0"
+        asked = [self.ask(4, 1, b"p" * 400, options=alert + route, ident=1),
+                 self.ask(4, 2, b"p" * 400, options=b"\x83\x07\x04\1\2\3\4\0", ident=2)]
+        packets = [at(i + k / 10, part) for i, ping in enumerate(asked)
+                   for k, part in enumerate(wire.pieces(ping, 208))]
+        result = self.same(packets, self.SETTINGS)
+        self.assertEqual(result.column("verdict"), ["reply"] * 2 + ["kernel"] * 2)
+        first = self.outputs(result, packets)[0][0]
+        self.assertEqual(first[34:46], b"\1" * 4 + b"\x07\x07\x08" + wire.address(VIP) + b"\0")
+
+    def test_a_later_one_that_cannot_be_answered(self):
+        """Its datagram has been answered: nobody else can make use of it."""
+        asked = self.ask(4, 1, b"p" * 400)
+        refused = self.ask(4, 1, b"p" * 400, options=b"\x83\x07\x04\1\2\3\4\0")
+        packets = [at(0, wire.piece(asked, 0, 208, 1)),
+                   at(1, wire.piece(refused, 208, 208, 0))]
+        result = self.same(packets, self.SETTINGS)
+        self.assertEqual(result.column("reason"), [None, "fragment_bad"])
+
+    def test_a_service_that_is_gone_or_changed_answers_no_more(self):
+        asked = [self.ask(4, number, b"p" * 400) for number in range(2)]
+        cut = [wire.pieces(ping, 208, 1) for ping in asked]
+        packets = [at(k / 2, parts[k]) for k in (0, 1) for parts in cut]
+        for services in ([service(echo="forward")], [service(address="198.51.100.99")]):
+            self.put("other.yaml", config(*services))
+            result = self.replay(packets, config(service()),
+                                 events=lib.items({"at": "0.2s", "reload": "other.yaml"}))
+            self.assertEqual(result.column("verdict")[:2], ["reply"] * 2)
+            self.assertNotIn("reply", result.column("verdict")[2:])
+
+
+class EchoBehindHeaders(ReplyCase):
+    """IPv6 extension headers of a request, which no reply has but that of a fragment."""
+
+    PADDED = b"\x01\x04\0\0\0\0"
+    HOP_BY_HOP, ROUTING, AH, MOBILITY = 0, 43, 51, 135
+    ROUTED = b"\x04\0\0\0\0\0"  # a type that nobody has, and no segments left
+
+    def headers(self, *chain, last=wire.ICMPV6):
+        """What comes before it, and the first one's type."""
+        payload, following = b"", last
+        for proto, data in reversed(chain):
+            payload = wire.extension(following, data) + payload
+            following = proto
+        return following, payload
+
+    def rows(self):
+        """Words, the headers before what is cut, and whether the request is answered."""
+        hop, dest, route = self.HOP_BY_HOP, wire.DESTINATION_OPTIONS, self.ROUTING
+        yield "none", (), True
+        yield "a router's alert", ((hop, b"\x05\x02\0\0\1\0"),), True
+        yield "destination options", ((dest, self.PADDED),), True
+        yield "both, and a long one", ((hop, self.PADDED), (dest, b"\x1e\x14" + bytes(20))), True
+        yield "bytes of padding", ((dest, bytes(6)),), True
+        yield "a route that is over", ((route, self.ROUTED),), True
+        yield "seven", ((hop, self.PADDED), *[(dest, self.PADDED)] * 6), True
+        yield "segments left", ((route, b"\x04\1\0\0\0\0"),), False
+        for action in (0x40, 0x80, 0xC0):
+            yield (f"an option to be known, {action:x}",
+                   ((dest, bytes([action | 0x1E, 4]) + bytes(4)),), False)
+            yield (f"one behind another, {action:x}",
+                   ((hop, b"\x1e\0" + bytes([action | 0x1E, 2, 0, 0])),), False)
+        yield "an option past the header's end", ((dest, b"\x1e\x05" + bytes(4)),), False
+        yield "an option without its length", ((dest, b"\x01\x03\0\0\0\x1e"),), False
+        yield "for each hop, and not the first", ((dest, self.PADDED), (hop, self.PADDED)), False
+        yield "a mobile's", ((self.MOBILITY, self.PADDED),), False
+
+    @staticmethod
+    def before(request, first, chain):
+        """A request's packet with headers in it, before its payload."""
+        payload = chain + request[40:]
+        return request[:4] + struct.pack("!HB", len(payload), first) + request[7:40] + payload
+
+    def request(self, number, n=400):
+        return wire.echo_request(f"2001:db8:{number + 1:x}::7", VIP6, b"p" * n, label=5)
+
+    def check_whole(self, frame, asked):
+        answer = self.check_back(frame, asked.data)
+        icmp = wire.parse_icmp(answer)
+        self.assertEqual((icmp.kind, answer.ttl, answer.label), (129, 64, 0))
+        return icmp.rest
+
+    def test_of_whole_requests(self):
+        """Atomic fragments among them (RFC 6946)."""
+        rows = list(self.rows())
+        packets = []
+        for number, (_, chain, _) in enumerate(rows):
+            request = self.request(number)
+            packets.append(at(number, self.before(request, *self.headers(*chain)),
+                              tags=TAGS[number % 3]))
+            first, payload = self.headers(*chain, last=wire.FRAGMENT)
+            payload += wire.fragment_header(wire.ICMPV6, 0, 0)
+            packets.append(at(number + 0.5, self.before(request, first, payload)))
+        result = self.same(packets, config(service("web6", address=VIP6)))
+        frames = self.outputs(result, packets)
+        for number, (words, _, is_answered) in enumerate(rows):
+            with self.subTest(words):
+                for k in (2 * number, 2 * number + 1):
+                    if not is_answered:
+                        self.assertEqual(result.decisions[k]["verdict"], "kernel")
+                        continue
+                    self.assertEqual(result.decisions[k]["verdict"], "reply")
+                    self.assertEqual(self.check_whole(frames[k][0], packets[k]),
+                                     self.request(number)[44:])
+
+    def test_of_fragments(self):
+        rows = list(self.rows())
+        packets = []
+        for number, (_, chain, _) in enumerate(rows):
+            for k, part in enumerate(wire.pieces(self.request(number), 208, number)):
+                first, headers = self.headers(*chain, last=wire.FRAGMENT)
+                packets.append(at(number + k / 10, self.before(part, first, headers)))
+        result = self.same(packets, config(service("web6", address=VIP6)))
+        frames = self.outputs(result, packets)
+        for number, (words, _, is_answered) in enumerate(rows):
+            with self.subTest(words):
+                mine = [d["verdict"] for d in result.decisions[2 * number:2 * number + 2]]
+                self.assertEqual(mine, ["reply" if is_answered else "kernel"] * 2)
+                if not is_answered:
+                    continue
+                left = [frames[k][0][14:] for k in (2 * number, 2 * number + 1)]
+                icmp = wire.parse_icmp(wire.parse_ip(wire.put_together(left)))
+                self.assertEqual((icmp.kind, icmp.rest), (129, self.request(number)[44:]))
+
+    def test_what_is_cut_may_have_none(self):
+        """Their bytes count in each fragment's place."""
+        request = self.request(1)
+        whole = self.before(request, *self.headers((wire.DESTINATION_OPTIONS, self.PADDED)))
+        parts = wire.pieces(whole, 208)
+        for order in (1, -1):
+            result = self.same([at(i / 10, part) for i, part in enumerate(parts[::order])],
+                               config(service("web6", address=VIP6)))
+            self.assertEqual(result.column("verdict"), ["kernel"] * 2)
+
+
 class Configured(ReplyCase):
     """What a service says of echo, fragments and segment sizes."""
 
@@ -477,16 +759,10 @@ class Configured(ReplyCase):
         result = self.same([at(0, parts[1])], self.settings(echo="forward"), workers=(1, 8))
         self.assertEqual(result.column("reason"), ["fragment_unmatched"])
 
-    def test_fragments_of_an_echo(self):
-        """Otherwise all are the kernel's, and cost nobody an answer."""
-        parts = wire.pieces(wire.echo_request(CLIENT, VIP, b"p" * 1000), 504)
-        sends = [at(0, part) for part in parts * 150]
-        for echo in ("reply", "drop"):
-            result = self.same(sends, self.settings(echo=echo), workers=(1, 8))
-            self.assertEqual(result.column("verdict"), ["kernel"] * 300)
-        sends.append(at(0.001, wire.echo_request(CLIENT, VIP)))
-        result = self.replay(sends, self.settings())
-        self.assertEqual(result.decisions[-1]["verdict"], "reply")
+    def test_fragments_of_an_echo_for_nobody(self):
+        parts = [part for ping in self.pings(1000) for part in wire.pieces(ping, 504)]
+        result = self.same([at(0, part) for part in parts], self.settings(echo="drop"))
+        self.assertEqual(result.column("reason"), ["echo_refused"] * 80)
 
     def test_the_outer_packet_is_cut(self):
         ways = [way for way in all_ways() if way.family == 4 and way.mode != "l2"]

@@ -210,11 +210,14 @@ test_each_request_has_its_reply(void **state)
 	(void)state;
 	for (size_t i = 0; i < LB_N_ELEMENTS(replies); i++) {
 		struct case_frame f;
+		size_t begin = 1;
 
 		take_frame(&f, replies[i].request, replies[i].n, replies[i].n);
 		assert_true(f.is_parsed);
-		EXPECT(lb_icmp_echo_reply(f.bytes, f.n, &f.packet) == replies[i].n_reply, "%s",
-			replies[i].what);
+		EXPECT(lb_icmp_echo_reply(f.bytes, f.n, &f.packet, &begin) ==
+					replies[i].n_reply &&
+				begin == 0,
+			"%s", replies[i].what);
 		for (size_t k = 0; k < replies[i].n_reply; k++)
 			EXPECT(f.bytes[k] == replies[i].reply[k],
 				"%s: byte %zu is %02x, want %02x", replies[i].what, k,
@@ -238,14 +241,25 @@ static const struct {
 	{"a time stamp request", {ETHER(), IPV4(), ICMP(.type = 13), PAYLOAD(12), END}, 0, 0,
 		0},
 	{"TCP", {ETHER(), IPV4(), TCP(), END}, 0, 0, 0},
-	{"a first fragment", {ETHER(), IPV4(.fragment = 0x2000), ECHO_V4, END}, 0, 0, 0},
-	{"a later fragment", {ETHER(), IPV4(.fragment = 0x0001), ECHO_V4, END}, 0, 0, 0},
-	{"an IPv6 first fragment",
-		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 1), ECHO_V6, END}, 0, 0, 0},
-	{"an IPv6 later fragment",
-		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 8), ECHO_V6, END}, 0, 0, 0},
-	{"an IPv6 extension header", {ETHER(), IPV6(), EXTENSION(.type = 60), ECHO_V6, END}, 0,
+	{"a first fragment that asks for no echo",
+		{ETHER(), IPV4(.fragment = 0x2000), ICMP(.type = 13), PAYLOAD(8), END}, 0, 0,
+		0},
+	{"a later fragment from a group",
+		{ETHER(), IPV4(.fragment = 0x2001, .src = "224.0.0.1"), ECHO_V4, END}, 0, 0, 0},
+	{"a later fragment that a capture cut", {ETHER(), IPV4(.fragment = 1), ECHO_V4, END}, 1,
 		0, 0},
+	{"IPv6 headers in what is cut",
+		{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 1), EXTENSION(.type = 60),
+			ECHO_V6, END},
+		0, 0, 0},
+	{"IPsec's AH", {ETHER(), IPV6(), EXTENSION(.type = 51), ECHO_V6, END}, 0, 0, 0},
+	{"options of each hop after others",
+		{ETHER(), IPV6(), EXTENSION(.type = 60), EXTENSION(.type = 0), ECHO_V6, END}, 0,
+		0, 0},
+	{"a header nobody may pass over, before a fragment's",
+		{ETHER(), IPV6(), EXTENSION(.type = 135), EXTENSION(.type = 44, .fragment = 9),
+			ECHO_V6, END},
+		0, 0, 0},
 	{"one that a capture cut", {ETHER(), IPV4(), ECHO_V4, END}, 1, 0, 0},
 	{"to a group's MAC address", {ETHER(), IPV4(), ECHO_V4, END}, 0, 0x03, 0},
 	{"to everybody's MAC address", {ETHER(), IPV6(), ECHO_V6, END}, 0, 0xff, 0},
@@ -273,6 +287,7 @@ test_what_is_refused_is_untouched(void **state)
 		uint8_t bytes[PB_FRAME_MAX];
 		const size_t n = pb_build(refused[i].layers, bytes);
 		struct case_frame f;
+		size_t begin = 1;
 
 		if (refused[i].dst != 0)
 			bytes[0] = refused[i].dst;
@@ -280,8 +295,10 @@ test_what_is_refused_is_untouched(void **state)
 			bytes[6] = refused[i].src;
 		take_frame(&f, bytes, n - refused[i].cut, n);
 		EXPECT(f.is_parsed, "%s", refused[i].what);
-		EXPECT(lb_icmp_echo_reply(f.bytes, f.n, &f.packet) == 0, "%s", refused[i].what);
-		EXPECT(memcmp(f.bytes, bytes, f.n) == 0, "%s: touched", refused[i].what);
+		EXPECT(lb_icmp_echo_reply(f.bytes, f.n, &f.packet, &begin) == 0, "%s",
+			refused[i].what);
+		EXPECT(begin == 1 && memcmp(f.bytes, bytes, f.n) == 0, "%s: touched",
+			refused[i].what);
 		free(f.bytes);
 	}
 }
@@ -329,13 +346,15 @@ test_each_option_is_answered(void **state)
 		uint8_t bytes[PB_FRAME_MAX];
 		const size_t n = pb_build(layers, bytes);
 		struct case_frame f;
+		size_t begin;
 
 		memcpy(bytes + 34, options[i].request, 12);
 		pb_fix_ipv4_csum(bytes + 14);
 		take_frame(&f, bytes, n, n);
 		assert_true(f.is_parsed);
-		EXPECT(lb_icmp_echo_reply(f.bytes, n, &f.packet) == (is_refused ? 0 : n), "%s",
-			options[i].what);
+		EXPECT(lb_icmp_echo_reply(f.bytes, n, &f.packet, &begin) ==
+				(is_refused ? 0 : n),
+			"%s", options[i].what);
 		if (is_refused) {
 			EXPECT(memcmp(f.bytes, bytes, n) == 0, "%s: touched", options[i].what);
 		} else {
@@ -355,12 +374,196 @@ test_the_longest_options_are_not_read_past(void **state)
 	uint8_t bytes[PB_FRAME_MAX];
 	const size_t n = pb_build(layers, bytes);
 	struct lb_packet packet;
+	size_t begin;
 
 	(void)state;
 	bytes[14 + 59] = 94;
 	pb_fix_ipv4_csum(bytes + 14);
 	assert_int_equal(lb_packet_parse(bytes, n, n, &packet), LB_FORWARD);
-	assert_int_equal(lb_icmp_echo_reply(bytes, n, &packet), 0);
+	assert_int_equal(lb_icmp_echo_reply(bytes, n, &packet, &begin), 0);
+}
+
+#define PAYLOAD_V4(frame) ((frame) + 14 + 20)
+#define PAYLOAD_V6(frame) ((frame) + 14 + 40 + 8)
+
+/* A message cut in two at each place there is: together the answers are the whole one's. */
+static void
+test_fragments_are_answered_each_in_its_place(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2 * 64 * 8; i++) {
+		const bool is_v6 = i % 2 != 0;
+		const int first = 8 + i / 2 % 8 * 8;
+		const int later = 1 + i / 16;
+		const struct pb_layer whole[] = {ETHER(), IPV4(), ICMP(.type = 8),
+			PAYLOAD(first - 8 + later), END};
+		const struct pb_layer whole_v6[] = {ETHER(), IPV6(), ICMPV6(.type = 128),
+			PAYLOAD(first - 8 + later), END};
+		const struct pb_layer parts[][5] = {
+			{ETHER(), IPV4(.fragment = 0x2000, .proto = 1), PAYLOAD(first), END},
+			{ETHER(), IPV4(.fragment = first / 8, .proto = 1), PAYLOAD(later), END},
+			{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = 1, .proto = 58),
+				PAYLOAD(first), END},
+			{ETHER(), IPV6(), EXTENSION(.type = 44, .fragment = first, .proto = 58),
+				PAYLOAD(later), END},
+		};
+		uint8_t answers[2][PB_FRAME_MAX];
+		struct case_frame asked;
+		size_t begin;
+
+		take_layers(&asked, is_v6 ? whole_v6 : whole);
+		for (size_t k = 0; k < 2; k++) {
+			const struct pb_layer *layers = parts[is_v6 ? k + 2 : k];
+			const size_t n = pb_build(layers, answers[k]);
+			const size_t at = k == 0 ? 0 : (size_t)first;
+			const size_t n_payload = (size_t)(k == 0 ? first : later);
+			uint8_t *payload =
+				is_v6 ? PAYLOAD_V6(answers[k]) : PAYLOAD_V4(answers[k]);
+			struct lb_packet packet;
+
+			memcpy(payload, asked.bytes + asked.packet.l4_offset + at, n_payload);
+			assert_int_equal(lb_packet_parse(answers[k], n, n, &packet),
+				LB_FORWARD);
+			assert_int_equal(lb_icmp_echo_reply(answers[k], n, &packet, &begin), n);
+			assert_int_equal(begin, 0);
+			if (!is_v6)
+				assert_int_equal(pb_csum(answers[k] + 14, 20), 0);
+		}
+		assert_int_equal(lb_icmp_echo_reply(asked.bytes, asked.n, &asked.packet,
+					 &begin),
+			asked.n);
+		assert_memory_equal(is_v6 ? PAYLOAD_V6(answers[0]) : PAYLOAD_V4(answers[0]),
+			asked.bytes + asked.packet.l4_offset, first);
+		assert_memory_equal(is_v6 ? PAYLOAD_V6(answers[1]) : PAYLOAD_V4(answers[1]),
+			asked.bytes + asked.packet.l4_offset + first, later);
+		free(asked.bytes);
+	}
+}
+
+/* All that a fragment is known by: DF, which routers set on some, among it. */
+static void
+test_a_fragment_keeps_what_it_is_known_by(void **state)
+{
+	static const int fields[] = {0x2000, 0x2005, 0x0005, 0x6000, 0x4005, 0xa000, 0x8005};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(fields); i++) {
+		const struct pb_layer layers[] = {ETHER(), IPV4(.fragment = fields[i]), ECHO_V4,
+			END};
+		struct case_frame f;
+		unsigned int id;
+		size_t begin;
+
+		take_layers(&f, layers);
+		id = get16(f.bytes + 18);
+		assert_int_equal(lb_icmp_echo_reply(f.bytes, f.n, &f.packet, &begin), f.n);
+		EXPECT(get16(f.bytes + 20) == (fields[i] & 0x7fffu), "%04x: %04x", fields[i],
+			get16(f.bytes + 20));
+		EXPECT(get16(f.bytes + 18) == id, "%04x: another id", fields[i]);
+	}
+}
+
+#define HEADER(t, n) EXTENSION(.type = (t), .n_bytes = (n))
+
+/* Of each, the headers that are left out, in bytes. */
+static const struct {
+	const char *what;
+	struct pb_layer layers[12];
+	size_t n_left_out;
+	uint8_t next; /* what follows the reply's IPv6 header */
+} extended[] = {
+	{"destination options", {ETHER(), IPV6(), HEADER(60, 8), ECHO_V6, END}, 8, 58},
+	{"options of each hop, under a tag",
+		{ETHER(), VLAN(), IPV6(), HEADER(0, 24), ECHO_V6, END}, 24, 58},
+	{"a route that is over", {ETHER(), IPV6(), HEADER(43, 24), ECHO_V6, END}, 24, 58},
+	{"a fragment that is all", {ETHER(), IPV6(), HEADER(44, 8), ECHO_V6, END}, 8, 58},
+	{"all of them",
+		{ETHER(), VLAN(), VLAN(), IPV6(), HEADER(0, 8), HEADER(60, 512), HEADER(43, 8),
+			HEADER(44, 8), ECHO_V6, END},
+		536, 58},
+	{"before a first fragment's",
+		{ETHER(), IPV6(), HEADER(0, 8), HEADER(60, 16),
+			EXTENSION(.type = 44, .fragment = 1), ECHO_V6, END},
+		24, 44},
+	{"before a later one's",
+		{ETHER(), VLAN(), IPV6(), HEADER(0, 16), EXTENSION(.type = 44, .fragment = 80),
+			ECHO_V6, END},
+		16, 44},
+};
+
+static void
+test_ipv6_extension_headers_are_left_out(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(extended); i++) {
+		const size_t left_out = extended[i].n_left_out;
+		struct case_frame f;
+		size_t begin = 0;
+		uint8_t *reply;
+		size_t n;
+		size_t head;
+
+		take_layers(&f, extended[i].layers);
+		head = (size_t)f.packet.ip_offset + 40;
+		reply = copy_exact(f.bytes, f.n);
+		n = lb_icmp_echo_reply(reply, f.n, &f.packet, &begin);
+		EXPECT(begin == left_out && n == f.n - left_out, "%s: %zu bytes from %zu on",
+			extended[i].what, n, begin);
+		EXPECT(memcmp(reply + begin, f.bytes + 6, 6) == 0 &&
+				memcmp(reply + begin + 12, f.bytes + 12,
+					f.packet.ip_offset - 12u) == 0,
+			"%s: another Ethernet header", extended[i].what);
+		EXPECT(reply[begin + f.packet.ip_offset + 6] == extended[i].next,
+			"%s: what follows is %u", extended[i].what,
+			reply[begin + f.packet.ip_offset + 6]);
+		EXPECT(get16(reply + begin + f.packet.ip_offset + 4) == n - head,
+			"%s: another length", extended[i].what);
+		if (extended[i].next == 58)
+			EXPECT(is_right(reply + begin + f.packet.ip_offset), "%s: checksum",
+				extended[i].what);
+		free(reply);
+		free(f.bytes);
+	}
+}
+
+/* An options header's bytes after the first two; of one that is not answered, why. */
+static const struct {
+	const char *what;
+	uint8_t options[14];
+	bool may;
+} skipped[] = {
+	{"padding of one byte each", {0}, true},
+	{"padding of many", {1, 12}, true},
+	{"one that nobody knows, and may be skipped", {0x3e, 12}, true},
+	{"two", {0x1e, 4, 1, 2, 3, 4, 0x05, 6}, true},
+	{"one of no bytes, and padding", {0x1e, 0, 1, 10}, true},
+	{"one that must be known or the packet dropped", {0x40, 12}, false},
+	{"or its sender be told", {0x80, 12}, false},
+	{"or be told unless it went to a group", {0xc2, 12}, false},
+	{"such a one behind others", {0x1e, 4, 1, 2, 3, 4, 0, 0, 0xc2, 4}, false},
+	{"as the last byte", {1, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xc2}, false},
+	{"the last byte is a type", {1, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x1e}, false},
+	{"one byte past the header's end", {0x1e, 13}, false},
+	{"one far past it", {0, 0, 0, 0x1e, 255}, false},
+};
+
+static void
+test_ipv6_options_are_judged(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2 * LB_N_ELEMENTS(skipped); i++) {
+		const struct pb_layer layers[] = {ETHER(), IPV6(),
+			HEADER(i % 2 == 0 ? 0 : 60, 16), ECHO_V6, END};
+		struct case_frame f;
+		size_t begin;
+
+		take_layers(&f, layers);
+		memcpy(f.bytes + 14 + 40 + 2, skipped[i / 2].options, 14);
+		EXPECT((lb_icmp_echo_reply(f.bytes, f.n, &f.packet, &begin) != 0) ==
+				skipped[i / 2].may,
+			"%s", skipped[i / 2].what);
+		free(f.bytes);
+	}
 }
 
 /* The packet's layers behind the given number of tags. */
@@ -416,12 +619,13 @@ test_echo_of_every_length_is_answered(void **state)
 		struct pb_layer layers[PB_LAYERS_MAX + 1];
 		struct case_frame f;
 		uint8_t *reply;
+		size_t begin;
 		size_t n;
 
 		put_tags(layers, is_v6 ? v6 : v4, (size_t)(i / 2 % 3));
 		take_layers(&f, layers);
 		reply = copy_exact(f.bytes, f.n);
-		n = lb_icmp_echo_reply(reply, f.n, &f.packet);
+		n = lb_icmp_echo_reply(reply, f.n, &f.packet, &begin);
 		check_reply(&f, reply, n);
 		free(reply);
 		free(f.bytes);
@@ -456,13 +660,15 @@ test_a_wrong_checksum_stays_wrong(void **state)
 		f.bytes[f.packet.l4_offset] = is_v6 ? 128 : 8;
 		for (unsigned int csum = 0; csum <= 0xffff; csum++) {
 			uint8_t *reply;
+			size_t begin;
 			bool was_right;
 
 			f.bytes[f.packet.l4_offset + 2] = (uint8_t)(csum >> 8);
 			f.bytes[f.packet.l4_offset + 3] = (uint8_t)csum;
 			was_right = is_l4_right(f.bytes + 14);
 			reply = copy_exact(f.bytes, f.n);
-			assert_int_equal(lb_icmp_echo_reply(reply, f.n, &f.packet), f.n);
+			assert_int_equal(lb_icmp_echo_reply(reply, f.n, &f.packet, &begin),
+				f.n);
 			EXPECT(is_l4_right(reply + 14) == was_right,
 				"message %zu, checksum %04x", i, csum);
 			n_right += was_right;
@@ -485,6 +691,7 @@ test_a_right_checksum_stays_right(void **state)
 		struct case_frame f;
 		uint8_t *icmp;
 		uint8_t *reply;
+		size_t begin;
 		uint16_t csum;
 
 		take_layers(&f, is_v6 ? v6 : v4);
@@ -495,7 +702,7 @@ test_a_right_checksum_stays_right(void **state)
 		icmp[2] = (uint8_t)(csum >> 8);
 		icmp[3] = (uint8_t)csum;
 		reply = copy_exact(f.bytes, f.n);
-		check_reply(&f, reply, lb_icmp_echo_reply(reply, f.n, &f.packet));
+		check_reply(&f, reply, lb_icmp_echo_reply(reply, f.n, &f.packet, &begin));
 		free(reply);
 		free(f.bytes);
 	}
@@ -857,6 +1064,7 @@ test_every_prefix_is_answered_or_refused(void **state)
 			struct lb_icmp_too_big error;
 			struct case_frame f;
 			uint8_t *frame;
+			size_t begin;
 			bool is_whole;
 
 			take_frame(&f, bytes, n, wire_bytes);
@@ -869,7 +1077,8 @@ test_every_prefix_is_answered_or_refused(void **state)
 			assert_true(frame != NULL || !is_whole);
 			free(frame);
 			if ((f.packet.flags & LB_PACKET_ECHO_REQUEST) != 0)
-				assert_int_equal(lb_icmp_echo_reply(f.bytes, n, &f.packet),
+				assert_int_equal(lb_icmp_echo_reply(f.bytes, n, &f.packet,
+							 &begin),
 					is_whole ? n : 0);
 			free(f.bytes);
 		}
@@ -886,6 +1095,10 @@ main(void)
 		cmocka_unit_test(test_what_is_refused_is_untouched),
 		cmocka_unit_test(test_each_option_is_answered),
 		cmocka_unit_test(test_the_longest_options_are_not_read_past),
+		cmocka_unit_test(test_fragments_are_answered_each_in_its_place),
+		cmocka_unit_test(test_a_fragment_keeps_what_it_is_known_by),
+		cmocka_unit_test(test_ipv6_extension_headers_are_left_out),
+		cmocka_unit_test(test_ipv6_options_are_judged),
 		cmocka_unit_test(test_echo_of_every_length_is_answered),
 		cmocka_unit_test(test_a_wrong_checksum_stays_wrong),
 		cmocka_unit_test(test_a_right_checksum_stays_right),
