@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "compare_plot.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "compare_plot_parts.h"
+#include "svg_file.h"
+
+#define PROGRAM "shunt-compare"
 
 void
 compare_scale_widen(struct compare_log_scale *scale, double percent)
@@ -43,48 +42,31 @@ compare_format_power(int power, char out[static 16])
 int
 compare_plot_prepare(const char *folder)
 {
-	struct stat found;
-	int ret = 0;
-
-	if (mkdir(folder, 0777) == 0)
-		return 0;
-	if (errno != EEXIST)
-		ret = -errno;
-	else if (stat(folder, &found) != 0 || !S_ISDIR(found.st_mode))
-		ret = -ENOTDIR;
-	if (ret != 0)
-		(void)fprintf(stderr, "shunt-compare: the folder '%s' cannot be made: %s\n",
-			folder, strerror(-ret));
-	return ret;
+	return svg_prepare_folder(PROGRAM, folder);
 }
 
-typedef void (*draw_fn)(FILE *out, const struct compare_results *results);
+/* A picture, and what is in it. */
+struct plot {
+	void (*draw)(FILE *out, const struct compare_results *results);
+	const struct compare_results *results;
+};
+
+static void
+draw_plot(FILE *out, const void *context)
+{
+	const struct plot *plot = context;
+
+	plot->draw(out, plot->results);
+}
 
 static int
-write_plot(const char *folder, const char *name, draw_fn draw,
+write_plot(const char *folder, const char *name,
+	void (*draw)(FILE *out, const struct compare_results *results),
 	const struct compare_results *results)
 {
-	char *path;
-	FILE *out;
-	int ret = 0;
+	const struct plot plot = {.draw = draw, .results = results};
 
-	if (asprintf(&path, "%s/%s", folder, name) < 0)
-		return -ENOMEM;
-	out = fopen(path, "we");
-	if (out == NULL) {
-		ret = -errno;
-	} else {
-		draw(out, results);
-		if (ferror(out) != 0)
-			ret = -EIO;
-		if (fclose(out) != 0 && ret == 0)
-			ret = -errno;
-	}
-	if (ret != 0)
-		(void)fprintf(stderr, "shunt-compare: %s cannot be written: %s\n", path,
-			strerror(-ret));
-	free(path);
-	return ret;
+	return svg_write(PROGRAM, folder, name, draw_plot, &plot);
 }
 
 int
@@ -100,13 +82,12 @@ compare_plot(const char *folder, const struct compare_results *results)
 		ret = write_plot(folder, "backends.svg", compare_plot_backends, results);
 	else
 		(void)fprintf(stderr,
-			"shunt-compare: no backends.svg: that takes several --backends\n");
+			PROGRAM ": no backends.svg: that takes several --backends\n");
 	if (ret != 0)
 		return ret;
 	if (results->sizes.n > 1)
 		ret = write_plot(folder, "size.svg", compare_plot_size, results);
 	else
-		(void)fprintf(stderr,
-			"shunt-compare: no size.svg: that takes several --size\n");
+		(void)fprintf(stderr, PROGRAM ": no size.svg: that takes several --size\n");
 	return ret;
 }

@@ -17,7 +17,7 @@
 #define LABEL_GAP 15.0
 #define TITLE_MAX 512u
 
-static_assert(COMPARE_N_ALGORITHMS <= COMPARE_SVG_SERIES, "a colour and a shape for each");
+static_assert(COMPARE_N_ALGORITHMS <= SVG_SERIES, "a colour and a shape for each");
 
 /** What stands over what. */
 struct figure {
@@ -70,7 +70,7 @@ value_at(const struct figure *figure, enum compare_algorithm algorithm, uint32_t
 /** Where a line ends, and where its name stands. */
 struct label {
 	enum compare_algorithm algorithm;
-	struct compare_point end;
+	struct svg_point end;
 	double y;
 };
 
@@ -108,13 +108,13 @@ draw_labels(FILE *out, struct label *labels, size_t n)
 {
 	spread_labels(labels, n);
 	for (size_t i = 0; i < n; i++) {
-		const struct compare_point end = labels[i].end;
-		const struct compare_point at = {end.x + 34, labels[i].y};
+		const struct svg_point end = labels[i].end;
+		const struct svg_point at = {end.x + 34, labels[i].y};
 
-		compare_svg_line(out, (struct compare_point){end.x + 7, end.y},
-			(struct compare_point){at.x - 9, at.y}, "grid");
-		compare_svg_mark(out, at, labels[i].algorithm);
-		compare_svg_text(out, (struct compare_point){at.x + 10, at.y + 4}, "label",
+		svg_line(out, (struct svg_point){end.x + 7, end.y},
+			(struct svg_point){at.x - 9, at.y}, "grid");
+		svg_mark(out, at, labels[i].algorithm);
+		svg_text(out, (struct svg_point){at.x + 10, at.y + 4}, "label",
 			compare_algorithm_words[labels[i].algorithm]);
 	}
 }
@@ -128,26 +128,24 @@ draw_axes(FILE *out, const struct figure *figure)
 	for (int power = scale->least; power <= scale->most; power++) {
 		const double y = compare_scale_percent(scale, pow(10, power));
 
-		compare_svg_line(out, (struct compare_point){figure->left, y},
-			(struct compare_point){figure->right, y}, "grid");
-		compare_svg_text(out, (struct compare_point){figure->left - 12, y + 4},
-			"small end", compare_format_power(power, text));
+		svg_line(out, (struct svg_point){figure->left, y},
+			(struct svg_point){figure->right, y}, "grid");
+		svg_text(out, (struct svg_point){figure->left - 12, y + 4}, "small end",
+			compare_format_power(power, text));
 	}
-	compare_svg_line(out, (struct compare_point){figure->left, scale->zero_at},
-		(struct compare_point){figure->right, scale->zero_at}, "axis");
-	compare_svg_text(out, (struct compare_point){figure->left - 12, scale->zero_at + 4},
-		"small end", "0");
+	svg_line(out, (struct svg_point){figure->left, scale->zero_at},
+		(struct svg_point){figure->right, scale->zero_at}, "axis");
+	svg_text(out, (struct svg_point){figure->left - 12, scale->zero_at + 4}, "small end",
+		"0");
 	for (size_t i = 0; i < figure->xs.n; i++) {
 		const double x = place_x(figure, figure->xs.items[i]);
 
-		compare_svg_line(out, (struct compare_point){x, TOP},
-			(struct compare_point){x, BOTTOM}, "grid");
+		svg_line(out, (struct svg_point){x, TOP}, (struct svg_point){x, BOTTOM},
+			"grid");
 		(void)snprintf(text, sizeof(text), "%" PRIu32, figure->xs.items[i]);
-		compare_svg_text(out, (struct compare_point){x, BOTTOM + 20}, "small middle",
-			text);
+		svg_text(out, (struct svg_point){x, BOTTOM + 20}, "small middle", text);
 	}
-	compare_svg_text(out,
-		(struct compare_point){(figure->left + figure->right) / 2, BOTTOM + 44},
+	svg_text(out, (struct svg_point){(figure->left + figure->right) / 2, BOTTOM + 44},
 		"middle label", figure->is_over_size ? "slots" : "backends");
 }
 
@@ -175,7 +173,7 @@ draw_marks(FILE *out, const struct figure *figure, enum compare_algorithm algori
 	for (size_t i = 0; i < figure->xs.n; i++) {
 		const uint32_t x = figure->xs.items[i];
 		const double value = value_at(figure, algorithm, x);
-		const struct compare_point at = {place_x(figure, x),
+		const struct svg_point at = {place_x(figure, x),
 			compare_scale_percent(&figure->scale, value)};
 		char name[64];
 
@@ -184,9 +182,9 @@ draw_marks(FILE *out, const struct figure *figure, enum compare_algorithm algori
 		(void)snprintf(name, sizeof(name), "%s, %" PRIu32 " %s: %.3g %%",
 			compare_algorithm_words[algorithm], x,
 			figure->is_over_size ? "slots" : "backends", value);
-		compare_svg_begin_name(out, name);
-		compare_svg_mark(out, at, algorithm);
-		compare_svg_end_name(out);
+		svg_begin_name(out, name);
+		svg_mark(out, at, algorithm);
+		svg_end_name(out);
 	}
 }
 
@@ -196,11 +194,10 @@ draw_figure(FILE *out, const struct figure *figure, const char *heading)
 	struct label labels[COMPARE_N_ALGORITHMS];
 	size_t n_labels = 0;
 
-	compare_svg_text(out, (struct compare_point){figure->left - 60, TOP - 24}, "label",
-		heading);
+	svg_text(out, (struct svg_point){figure->left - 60, TOP - 24}, "label", heading);
 	draw_axes(out, figure);
 	for (uint32_t a = 0; a < COMPARE_N_ALGORITHMS; a++) {
-		struct compare_point points[OPTIONS_LIST_MAX];
+		struct svg_point points[OPTIONS_LIST_MAX];
 		size_t n = 0;
 
 		if (!has_line(figure, a))
@@ -215,7 +212,7 @@ draw_figure(FILE *out, const struct figure *figure, const char *heading)
 		}
 		if (n == 0)
 			continue;
-		compare_svg_path(out, points, n, a);
+		svg_path(out, points, n, a);
 		draw_marks(out, figure, a);
 		labels[n_labels++] = (struct label){.algorithm = a, .end = points[n - 1]};
 	}
@@ -240,7 +237,7 @@ draw_both(FILE *out, const struct compare_results *results, bool is_over_size,
 
 	qsort(figure.xs.items, figure.xs.n, sizeof(figure.xs.items[0]), compare_items);
 	fit_scale(&figure);
-	compare_svg_begin(out, WIDTH, HEIGHT, title);
+	svg_begin(out, WIDTH, HEIGHT, title);
 	draw_figure(out, &figure, "the largest share, percent above what is its by weight");
 	if (first->n_changes > 0) {
 		figure.is_balance = false;
@@ -253,7 +250,7 @@ draw_both(FILE *out, const struct compare_results *results, bool is_over_size,
 			first->changes[0].change);
 		draw_figure(out, &figure, heading);
 	}
-	compare_svg_end(out);
+	svg_end(out);
 }
 
 void

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "compare_run.h"
-#include "compare_svg.h"
+#include "svg.h"
 
 /** Percent on a logarithmic scale, and 0 in a place of its own beyond its end. */
 struct compare_log_scale {

@@ -75,15 +75,13 @@ draw_share_axis(FILE *out, const struct axis *axis)
 		const double x = scale_share(axis, share);
 		char text[16];
 
-		compare_svg_line(out, (struct compare_point){x, axis->top},
-			(struct compare_point){x, axis->bottom},
+		svg_line(out, (struct svg_point){x, axis->top},
+			(struct svg_point){x, axis->bottom},
 			fabs(share - 1) < 1e-9 ? "must" : "grid");
 		(void)snprintf(text, sizeof(text), "%g", share);
-		compare_svg_text(out, (struct compare_point){x, axis->bottom + 16},
-			"small middle", text);
+		svg_text(out, (struct svg_point){x, axis->bottom + 16}, "small middle", text);
 	}
-	compare_svg_text(out,
-		(struct compare_point){(axis->from + axis->to) / 2, axis->bottom + 36},
+	svg_text(out, (struct svg_point){(axis->from + axis->to) / 2, axis->bottom + 36},
 		"middle label",
 		"a backend's share, divided by what is its by weight (1 = even)");
 }
@@ -96,17 +94,15 @@ draw_balance_row(FILE *out, const struct axis *axis, const struct compare_result
 	const double most = compare_mean(&result->max_over_mean);
 	char text[48];
 
-	compare_svg_text(out, (struct compare_point){axis->from - 10, y + 4}, "end",
+	svg_text(out, (struct svg_point){axis->from - 10, y + 4}, "end",
 		compare_algorithm_words[result->algorithm]);
-	compare_svg_line(out,
-		(struct compare_point){scale_share(axis, result->min_over_mean.min), y},
-		(struct compare_point){scale_share(axis, result->max_over_mean.max), y},
-		"thin");
+	svg_line(out, (struct svg_point){scale_share(axis, result->min_over_mean.min), y},
+		(struct svg_point){scale_share(axis, result->max_over_mean.max), y}, "thin");
 	/* At least as wide as it can be seen. */
-	compare_svg_line(out, (struct compare_point){scale_share(axis, least) - 0.7, y},
-		(struct compare_point){scale_share(axis, most) + 0.7, y}, "thick");
+	svg_line(out, (struct svg_point){scale_share(axis, least) - 0.7, y},
+		(struct svg_point){scale_share(axis, most) + 0.7, y}, "thick");
 	(void)snprintf(text, sizeof(text), "%.3f to %.3f", least, most);
-	compare_svg_text(out, (struct compare_point){WIDTH - 16, y + 4}, "end label", text);
+	svg_text(out, (struct svg_point){WIDTH - 16, y + 4}, "end label", text);
 }
 
 void
@@ -119,15 +115,15 @@ compare_plot_balance(FILE *out, const struct compare_results *results)
 
 	for (size_t i = 0; i < rows.n; i++)
 		axis.most = fmax(axis.most, ceil(4 * rows.of[i]->max_over_mean.max) / 4);
-	compare_svg_begin(out, WIDTH, (unsigned int)bottom + 48,
+	svg_begin(out, WIDTH, (unsigned int)bottom + 48,
 		format_title(results, "How even", title));
-	compare_svg_text(out, (struct compare_point){16, 46}, "small",
+	svg_text(out, (struct svg_point){16, 46}, "small",
 		"thick: least to largest share, mean over the seeds; thin: of the worst seed. "
 		"Modulo shows the spread of keys alone.");
 	draw_share_axis(out, &axis);
 	for (size_t i = 0; i < rows.n; i++)
 		draw_balance_row(out, &axis, rows.of[i], top + ROW * ((double)i + 0.5));
-	compare_svg_end(out);
+	svg_end(out);
 }
 
 /** One change's panel. */
@@ -147,19 +143,19 @@ draw_percent_axis(FILE *out, const struct panel *panel)
 	const int step = n_powers > 7 ? 3 : n_powers > 5 ? 2 : 1;
 	char text[16];
 
-	compare_svg_line(out, (struct compare_point){scale->zero_at, panel->top},
-		(struct compare_point){scale->zero_at, panel->bottom}, "axis");
-	compare_svg_text(out, (struct compare_point){scale->zero_at, panel->bottom + 14},
-		"small middle", "0");
+	svg_line(out, (struct svg_point){scale->zero_at, panel->top},
+		(struct svg_point){scale->zero_at, panel->bottom}, "axis");
+	svg_text(out, (struct svg_point){scale->zero_at, panel->bottom + 14}, "small middle",
+		"0");
 	for (int power = scale->least; power <= scale->most; power++) {
 		const double x = compare_scale_percent(scale, pow(10, power));
 
-		compare_svg_line(out, (struct compare_point){x, panel->top},
-			(struct compare_point){x, panel->bottom}, "grid");
+		svg_line(out, (struct svg_point){x, panel->top},
+			(struct svg_point){x, panel->bottom}, "grid");
 		if ((scale->most - power) % step != 0)
 			continue;
-		compare_svg_text(out, (struct compare_point){x, panel->bottom + 14},
-			"small middle", compare_format_power(power, text));
+		svg_text(out, (struct svg_point){x, panel->bottom + 14}, "small middle",
+			compare_format_power(power, text));
 	}
 }
 
@@ -174,12 +170,10 @@ draw_moves(FILE *out, const struct panel *panel, const struct compare_result *re
 	(void)snprintf(name, sizeof(name), "%s, %s: %.3g %% moved, %.3g %% needlessly",
 		compare_algorithm_words[result->algorithm], result->changes[change].change,
 		moved, needless);
-	compare_svg_begin_name(out, name);
-	compare_svg_circle(out,
-		(struct compare_point){compare_scale_percent(&panel->scale, moved), y});
-	compare_svg_square(out,
-		(struct compare_point){compare_scale_percent(&panel->scale, needless), y});
-	compare_svg_end_name(out);
+	svg_begin_name(out, name);
+	svg_circle(out, (struct svg_point){compare_scale_percent(&panel->scale, moved), y});
+	svg_square(out, (struct svg_point){compare_scale_percent(&panel->scale, needless), y});
+	svg_end_name(out);
 }
 
 static void
@@ -188,25 +182,24 @@ draw_change(FILE *out, const struct panel *panel, const struct rows *rows, size_
 	const struct compare_result *first = rows->of[0];
 	double must = 0;
 
-	compare_svg_text(out, (struct compare_point){panel->scale.zero_at, panel->top - 8},
-		"label", first->changes[change].change);
+	svg_text(out, (struct svg_point){panel->scale.zero_at, panel->top - 8}, "label",
+		first->changes[change].change);
 	draw_percent_axis(out, panel);
 	for (size_t i = 0; i < rows->n; i++)
 		must = fmax(must, compare_mean(&rows->of[i]->changes[change].minimal));
 	if (must > 0) {
 		const double x = compare_scale_percent(&panel->scale, 100 * must);
 
-		compare_svg_line(out, (struct compare_point){x, panel->top},
-			(struct compare_point){x, panel->bottom}, "must");
+		svg_line(out, (struct svg_point){x, panel->top},
+			(struct svg_point){x, panel->bottom}, "must");
 	}
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct compare_change_result *result = &rows->of[i]->changes[change];
 		const double y = panel->top + ROW * ((double)i + 0.5);
 
 		if (panel->has_names)
-			compare_svg_text(out,
-				(struct compare_point){panel->scale.zero_at - 12, y + 4}, "end",
-				compare_algorithm_words[rows->of[i]->algorithm]);
+			svg_text(out, (struct svg_point){panel->scale.zero_at - 12, y + 4},
+				"end", compare_algorithm_words[rows->of[i]->algorithm]);
 		if (result->moved.n == 0)
 			continue;
 		draw_moves(out, panel, rows->of[i], change, y);
@@ -216,13 +209,12 @@ draw_change(FILE *out, const struct panel *panel, const struct rows *rows, size_
 static void
 draw_disruption_key(FILE *out)
 {
-	compare_svg_circle(out, (struct compare_point){24, 46});
-	compare_svg_text(out, (struct compare_point){36, 50}, "label", "moved");
-	compare_svg_square(out, (struct compare_point){104, 46});
-	compare_svg_text(out, (struct compare_point){114, 50}, "label", "of it needlessly");
-	compare_svg_line(out, (struct compare_point){246, 39}, (struct compare_point){246, 53},
-		"must");
-	compare_svg_text(out, (struct compare_point){256, 50}, "label",
+	svg_circle(out, (struct svg_point){24, 46});
+	svg_text(out, (struct svg_point){36, 50}, "label", "moved");
+	svg_square(out, (struct svg_point){104, 46});
+	svg_text(out, (struct svg_point){114, 50}, "label", "of it needlessly");
+	svg_line(out, (struct svg_point){246, 39}, (struct svg_point){246, 53}, "must");
+	svg_text(out, (struct svg_point){256, 50}, "label",
 		"what must move; in percent of all slots, or keys");
 }
 
@@ -256,7 +248,7 @@ compare_plot_disruption(FILE *out, const struct compare_results *results)
 	const struct compare_log_scale fit = fit_scale(&rows);
 	char title[TITLE_MAX];
 
-	compare_svg_begin(out, WIDTH, (unsigned int)(62 + line * (double)n_lines),
+	svg_begin(out, WIDTH, (unsigned int)(62 + line * (double)n_lines),
 		format_title(results, "What a change moves", title));
 	draw_disruption_key(out);
 	for (size_t i = 0; i < n_changes; i++) {
@@ -272,5 +264,5 @@ compare_plot_disruption(FILE *out, const struct compare_results *results)
 
 		draw_change(out, &panel, &rows, i);
 	}
-	compare_svg_end(out);
+	svg_end(out);
 }

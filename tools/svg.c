@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "compare_svg.h"
+#include "svg.h"
 
 #include <math.h>
 
@@ -52,7 +52,7 @@ put_text(FILE *out, const char *text)
 }
 
 void
-compare_svg_begin(FILE *out, unsigned int width, unsigned int height, const char *title)
+svg_begin(FILE *out, unsigned int width, unsigned int height, const char *title)
 {
 	(void)fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
@@ -63,17 +63,17 @@ compare_svg_begin(FILE *out, unsigned int width, unsigned int height, const char
 	(void)fputs(style, out);
 	(void)fprintf(out, "<rect class=\"page\" width=\"%u\" height=\"%u\"/>\n", width,
 		height);
-	compare_svg_text(out, (struct compare_point){16, 26}, "head", title);
+	svg_text(out, (struct svg_point){16, 26}, "head", title);
 }
 
 void
-compare_svg_end(FILE *out)
+svg_end(FILE *out)
 {
 	(void)fputs("</svg>\n", out);
 }
 
 void
-compare_svg_text(FILE *out, struct compare_point at, const char *class, const char *text)
+svg_text(FILE *out, struct svg_point at, const char *class, const char *text)
 {
 	(void)fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, at.x, at.y);
 	put_text(out, text);
@@ -81,7 +81,7 @@ compare_svg_text(FILE *out, struct compare_point at, const char *class, const ch
 }
 
 void
-compare_svg_text_upwards(FILE *out, struct compare_point at, const char *text)
+svg_text_upwards(FILE *out, struct svg_point at, const char *text)
 {
 	(void)fprintf(out,
 		"<text class=\"middle label\" transform=\"translate(%.1f %.1f) rotate(-90)\">",
@@ -91,8 +91,7 @@ compare_svg_text_upwards(FILE *out, struct compare_point at, const char *text)
 }
 
 void
-compare_svg_line(FILE *out, struct compare_point from, struct compare_point to,
-	const char *class)
+svg_line(FILE *out, struct svg_point from, struct svg_point to, const char *class)
 {
 	(void)fprintf(out,
 		"<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", class,
@@ -100,7 +99,7 @@ compare_svg_line(FILE *out, struct compare_point from, struct compare_point to,
 }
 
 void
-compare_svg_path(FILE *out, const struct compare_point *points, size_t n, unsigned int series)
+svg_path(FILE *out, const struct svg_point *points, size_t n, unsigned int series)
 {
 	(void)fprintf(out, "<polyline class=\"line s%u\" points=\"", series);
 	for (size_t i = 0; i < n; i++)
@@ -110,8 +109,7 @@ compare_svg_path(FILE *out, const struct compare_point *points, size_t n, unsign
 
 /** A closed path of corners about a middle, the first at an angle in eighths of a turn. */
 static void
-put_polygon(FILE *out, struct compare_point at, unsigned int n, double eighths,
-	unsigned int series)
+put_polygon(FILE *out, struct svg_point at, unsigned int n, double eighths, unsigned int series)
 {
 	(void)fprintf(out, "<path class=\"f s%u\" d=\"", series);
 	for (unsigned int i = 0; i < n; i++) {
@@ -125,8 +123,7 @@ put_polygon(FILE *out, struct compare_point at, unsigned int n, double eighths,
 
 /** Two strokes, or a star's four, the first at an angle in eighths of a turn. */
 static void
-put_strokes(FILE *out, struct compare_point at, unsigned int n, double eighths,
-	unsigned int series)
+put_strokes(FILE *out, struct svg_point at, unsigned int n, double eighths, unsigned int series)
 {
 	(void)fprintf(out, "<path class=\"f s%u\" d=\"", series);
 	for (unsigned int i = 0; i < n; i++) {
@@ -140,13 +137,13 @@ put_strokes(FILE *out, struct compare_point at, unsigned int n, double eighths,
 }
 
 void
-compare_svg_mark(FILE *out, struct compare_point at, unsigned int series)
+svg_mark(FILE *out, struct svg_point at, unsigned int series)
 {
 	static const struct {
 		unsigned int n_corners; /* 0: strokes */
 		unsigned int n_strokes;
 		double eighths;
-	} shapes[COMPARE_SVG_SERIES] = {
+	} shapes[SVG_SERIES] = {
 		{16, 0, 0}, /* a circle */
 		{4, 0, 1},  /* a square */
 		{3, 0, -2}, /* a triangle, upwards */
@@ -166,14 +163,14 @@ compare_svg_mark(FILE *out, struct compare_point at, unsigned int series)
 }
 
 void
-compare_svg_circle(FILE *out, struct compare_point at)
+svg_circle(FILE *out, struct svg_point at)
 {
 	(void)fprintf(out, "<circle class=\"circle\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>\n",
 		at.x, at.y, 5.0);
 }
 
 void
-compare_svg_square(FILE *out, struct compare_point at)
+svg_square(FILE *out, struct svg_point at)
 {
 	(void)fprintf(out,
 		"<rect class=\"square\" x=\"%.1f\" y=\"%.1f\" width=\"6\" height=\"6\"/>\n",
@@ -181,7 +178,7 @@ compare_svg_square(FILE *out, struct compare_point at)
 }
 
 void
-compare_svg_begin_name(FILE *out, const char *name)
+svg_begin_name(FILE *out, const char *name)
 {
 	(void)fputs("<g><title>", out);
 	put_text(out, name);
@@ -189,7 +186,7 @@ compare_svg_begin_name(FILE *out, const char *name)
 }
 
 void
-compare_svg_end_name(FILE *out)
+svg_end_name(FILE *out)
 {
 	(void)fputs("</g>\n", out);
 }
