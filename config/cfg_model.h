@@ -254,6 +254,7 @@ struct cfg_dataplane {
 	uint32_t workers; /**< 0: auto */
 	enum cfg_kernel kernel;
 	enum cfg_idle idle;
+	uint64_t idle_sleep_ns;
 	uint32_t flow_entries; /**< per worker */
 	uint64_t tcp_syn_ns;
 	uint64_t tcp_ns;

@@ -163,15 +163,17 @@ print_dataplane(const struct cfg_dataplane *dataplane, FILE *to)
 	char tcp[CFG_DURATION_TEXT_BYTES];
 	char closing[CFG_DURATION_TEXT_BYTES];
 	char udp[CFG_DURATION_TEXT_BYTES];
+	char sleep[CFG_DURATION_TEXT_BYTES];
 
 	(void)fputs("dataplane:\n  workers: ", to);
 	if (dataplane->workers == 0)
 		(void)fputs("auto\n", to);
 	else
 		(void)fprintf(to, "%" PRIu32 "\n", dataplane->workers);
-	(void)fprintf(to, "  kernel: %s\n  idle: %s\n  flow_entries: %" PRIu32 "\n",
+	(void)fprintf(to, "  kernel: %s\n  idle: %s\n  idle_sleep: %s\n",
 		cfg_kernel_words[dataplane->kernel], cfg_idle_words[dataplane->idle],
-		dataplane->flow_entries);
+		cfg_format_duration(dataplane->idle_sleep_ns, sleep));
+	(void)fprintf(to, "  flow_entries: %" PRIu32 "\n", dataplane->flow_entries);
 	(void)fprintf(to, "  flow_timeout: {tcp_syn: %s, tcp: %s, tcp_closing: %s, udp: %s}\n",
 		cfg_format_duration(dataplane->tcp_syn_ns, syn),
 		cfg_format_duration(dataplane->tcp_ns, tcp),

@@ -5,19 +5,21 @@
 
 #include "cfg_decode.h"
 
-#define MTU_MIN        576u
-#define MTU_MAX        9216u
-#define MTU_DEFAULT    1500u
-#define TIMEOUT_NS_MIN 1000000u
-#define TIMEOUT_NS_MAX (LB_FLOW_TIMEOUT_S_MAX * 1000000000ull)
-#define VLAN_MAX       4094u
-#define DATAGRAMS_MIN  64u
-#define DATAGRAMS_MAX  1048576u
-#define WAITING_MIN    16u
-#define WAITING_MAX    65535u
-#define HANDOFF_MIN    64u
-#define HANDOFF_MAX    65536u
-#define REPLIES_MAX    65536u
+#define MTU_MIN           576u
+#define MTU_MAX           9216u
+#define MTU_DEFAULT       1500u
+#define TIMEOUT_NS_MIN    1000000u
+#define TIMEOUT_NS_MAX    (LB_FLOW_TIMEOUT_S_MAX * 1000000000ull)
+#define VLAN_MAX          4094u
+#define IDLE_SLEEP_NS_MIN 1000u
+#define IDLE_SLEEP_NS_MAX 10000000u
+#define DATAGRAMS_MIN     64u
+#define DATAGRAMS_MAX     1048576u
+#define WAITING_MIN       16u
+#define WAITING_MAX       65535u
+#define HANDOFF_MIN       64u
+#define HANDOFF_MAX       65536u
+#define REPLIES_MAX       65536u
 
 /* The flow table tells all of them by one tick, and a flow stays two longer than its time. */
 static void
@@ -312,8 +314,9 @@ void
 cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_dataplane *out)
 {
-	static const char *const keys[] = {"workers", "kernel", "idle", "flow_entries",
-		"flow_timeout", "answer_arp", "fragments", "handoff", "replies", "ports", NULL};
+	static const char *const keys[] = {"workers", "kernel", "idle", "idle_sleep",
+		"flow_entries", "flow_timeout", "answer_arp", "fragments", "handoff", "replies",
+		"ports", NULL};
 	const struct cfg_node *value;
 	unsigned int word;
 	uint64_t number;
@@ -337,6 +340,10 @@ cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 	value = cfg_node_get(node, "idle");
 	if (value != NULL && cfg_read_word(value, "idle", cfg_idle_words, errors, &word))
 		out->idle = (enum cfg_idle)word;
+	value = cfg_node_get(node, "idle_sleep");
+	if (value != NULL)
+		(void)cfg_read_duration(value, "idle_sleep", IDLE_SLEEP_NS_MIN,
+			IDLE_SLEEP_NS_MAX, errors, &out->idle_sleep_ns);
 	decode_bounds(node, errors, out);
 	value = cfg_node_get(node, "answer_arp");
 	if (value != NULL)

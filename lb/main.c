@@ -110,7 +110,8 @@ open_ports(struct dp *dp, const struct dp_port_conf *ports, size_t n)
 static int
 run(const struct options *options, struct cfg_model *model, struct dp *dp)
 {
-	const bool is_adaptive = model->dataplane.idle == CFG_IDLE_ADAPTIVE;
+	const struct cfg_dataplane *plane = &model->dataplane;
+	const uint64_t sleep_ns = plane->idle == CFG_IDLE_ADAPTIVE ? plane->idle_sleep_ns : 0;
 	const struct ctl_daemon_conf conf = {.config_path = options->config,
 		.mark = options->mark,
 		.reader = options->reader,
@@ -120,7 +121,7 @@ run(const struct options *options, struct cfg_model *model, struct dp *dp)
 
 	if (ctl_daemon_create(&conf, model, &daemon) != 0)
 		return FAILED;
-	if (dp_run(dp, is_adaptive) != 0) {
+	if (dp_run(dp, sleep_ns) != 0) {
 		ctl_log(CTL_LOG_ERROR, "the workers do not start");
 	} else {
 		ctl_log(CTL_LOG_INFO, "ready");

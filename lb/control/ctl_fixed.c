@@ -114,6 +114,7 @@ ctl_fixed_find(const struct cfg_model *old, const struct cfg_model *next)
 	check(&found, a->workers == b->workers, "dataplane.workers");
 	check(&found, a->kernel == b->kernel, "dataplane.kernel");
 	check(&found, a->idle == b->idle, "dataplane.idle");
+	check(&found, a->idle_sleep_ns == b->idle_sleep_ns, "dataplane.idle_sleep");
 	check_bounds(&found, a, b);
 	check(&found, are_same_ports, "dataplane.ports");
 	for (size_t i = 0; i < a->n_ports && are_same_ports; i++)

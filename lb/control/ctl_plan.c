@@ -177,6 +177,9 @@ add_dataplane(json_t *list, const struct cfg_dataplane *now, const struct cfg_da
 			json_string(cfg_kernel_words[next->kernel]));
 	failed |= add_change(list, "dataplane.idle", json_string(cfg_idle_words[now->idle]),
 		json_string(cfg_idle_words[next->idle]));
+	failed |= add_change(list, "dataplane.idle_sleep",
+		ctl_params_duration(now->idle_sleep_ns),
+		ctl_params_duration(next->idle_sleep_ns));
 	failed |= add_change(list, "dataplane.flow_entries", json_integer(now->flow_entries),
 		json_integer(next->flow_entries));
 	failed |= add_change(list, "dataplane.flow_timeout.tcp_syn",

@@ -409,10 +409,11 @@ void dp_port_set_down(struct dp *dp, size_t port, bool is_down, bool is_twin_dow
 /**
  * Set the workers running, each on its lcore.
  *
- * @param is_adaptive  A worker with nothing to do sleeps up to 100 microseconds.
- * @retval -errno      An lcore did not start.
+ * @param sleep_ns  How long a worker with nothing to do sleeps at most, each time, below a
+ *                  second; 0: it never does. The kernel's timers may add their slack, 50 us.
+ * @retval -errno   An lcore did not start.
  */
-int dp_run(struct dp *dp, bool is_adaptive) lb_must_check;
+int dp_run(struct dp *dp, uint64_t sleep_ns) lb_must_check;
 
 /**
  * Stop the workers and wait for them; then the ports. What is under way between workers then is

@@ -12,7 +12,6 @@
 
 /* Two polls of nothing may be chance; a thousand are not. */
 #define IDLE_POLLS    1000u
-#define IDLE_SLEEP_NS 50000
 
 /* What of a frame's decision is counted once it has left. */
 struct leaving {
@@ -455,7 +454,7 @@ turn(struct dp_loop *loop)
 void
 dp_loop_run(struct dp_lcore *lcore)
 {
-	static const struct timespec nap = {.tv_nsec = IDLE_SLEEP_NS};
+	const struct timespec nap = {.tv_nsec = (long)lcore->nap_ns};
 	struct dp_loop *loop = lcore->loop;
 	unsigned int n_idle = 1;
 	uint64_t begun_ns = 0;
@@ -475,7 +474,7 @@ dp_loop_run(struct dp_lcore *lcore)
 		dp_worker_polled(loop->worker, n_found);
 		dp_worker_quiescent(loop->worker, loop->now_ns);
 		is_asked = dp_worker_answer(loop->worker, loop->now_ns);
-		if (n_idle > IDLE_POLLS && lcore->is_adaptive && !is_asked)
+		if (n_idle > IDLE_POLLS && lcore->nap_ns != 0 && !is_asked)
 			(void)nanosleep(&nap, NULL);
 	}
 	dp_worker_offline(loop->worker);

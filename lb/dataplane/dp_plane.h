@@ -16,7 +16,7 @@ struct dp_loop; /* dp_loop.h */
 struct dp_lcore {
 	struct dp_loop *loop; /**< NULL without ports */
 	unsigned int lcore_id;
-	bool is_adaptive;     /**< sleeps a little when there is nothing to do */
+	uint64_t nap_ns;      /**< how long to sleep where there is nothing to do; 0: not at all */
 	_Atomic bool is_over; /**< written by control, read by the lcore */
 };
 

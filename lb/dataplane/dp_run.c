@@ -11,6 +11,9 @@
 #include "dp_fanout.h"
 #include "dp_loop.h"
 
+/* By which the kernel may end a sleep later. */
+#define SLACK_NS 50000u
+
 const char *const dp_missed_words[DP_N_MISSED] = {
 	[DP_MISSED_NO_ROOM] = "no_room",
 	[DP_MISSED_ERROR] = "error",
@@ -128,8 +131,10 @@ run_lcore(void *argument)
 }
 
 int
-dp_run(struct dp *dp, bool is_adaptive)
+dp_run(struct dp *dp, uint64_t sleep_ns)
 {
+	/* What the kernel adds is taken off, where there is that much. */
+	const uint64_t nap_ns = sleep_ns > 2 * SLACK_NS ? sleep_ns - SLACK_NS : sleep_ns / 2;
 	unsigned int lcore_id = rte_get_next_lcore(-1, 1, 0);
 
 	for (unsigned int i = 0; i < dp->n_workers; i++) {
@@ -137,7 +142,7 @@ dp_run(struct dp *dp, bool is_adaptive)
 
 		if (lcore_id >= RTE_MAX_LCORE)
 			return -ENODEV;
-		dp->lcores[i].is_adaptive = is_adaptive;
+		dp->lcores[i].nap_ns = nap_ns;
 		dp->lcores[i].lcore_id = lcore_id;
 		ret = rte_eal_remote_launch(run_lcore, &dp->lcores[i], lcore_id);
 		if (ret != 0)

@@ -374,7 +374,7 @@ class Daemon:
         new = self.folder / "new.yaml"
         new.write_text(json.dumps({
             "dataplane": {
-                "workers": self.workers, "kernel": "tap", "idle": "adaptive",
+                "workers": self.workers, "kernel": "tap", "idle": "adaptive", "idle_sleep": "1ms",
                 "flow_entries": 65536,
                 "ports": [self.port()],
                 **dataplane},

@@ -126,7 +126,7 @@ class Balancer:
                 "addresses": ["192.0.2.1/24", "2001:db8:2::1/64"],
                 "next_hop": "02:00:00:00:00:fe"}
         self.config.write_text(json.dumps({
-            "dataplane": {"workers": 1, "kernel": "none", "idle": "adaptive",
+            "dataplane": {"workers": 1, "kernel": "none", "idle": "adaptive", "idle_sleep": "1ms",
                           "flow_entries": 4096, "ports": [port]},
             "control": {"socket": str(self.socket), "metrics": METRICS},
             "services": of_services, **self.more}), encoding="utf-8")

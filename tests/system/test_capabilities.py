@@ -49,7 +49,7 @@ class Capabilities(unittest.TestCase):
         """shuntd with these capabilities alone."""
         config = self.folder / "shunt.yaml"
         config.write_text(json.dumps({
-            "dataplane": {"workers": 1, "idle": "adaptive", "ports": [
+            "dataplane": {"workers": 1, "idle": "adaptive", "idle_sleep": "1ms", "ports": [
                 {"name": "wan", "device": f"{driver},iface=eth0", "addresses": ["192.0.2.1/24"]}]},
             "control": {"socket": str(self.folder / "sock"), "metrics": "off"}}), encoding="utf-8")
         # Of AddressSanitizer's leaks those of libxdp alone are not counted.

@@ -63,7 +63,8 @@ class Daemon:
 
     def write(self, *services, **keys):
         """The configuration file; JSON is YAML too."""
-        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "flow_entries": 1024,
+        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "idle_sleep": "1ms",
+                 "flow_entries": 1024,
                  "ports": [{"name": "wan", "device": "net_null0,no-rx=1",
                             "addresses": ["192.0.2.1/24", "2001:db8::1/64"],
                             "next_hop": "02:00:00:00:00:fe"}]}

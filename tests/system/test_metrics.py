@@ -179,7 +179,8 @@ class MetricsCase(unittest.TestCase):
         self.addCleanup(self.stop)
 
     def write(self, *services):
-        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "flow_entries": 1024,
+        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "idle_sleep": "1ms",
+                 "flow_entries": 1024,
                  "ports": [{"name": "wan", "device": self.device,
                             "addresses": ["192.0.2.1/24"],
                             "next_hop": "02:00:00:00:00:fe"}]}

@@ -627,7 +627,8 @@ class Twins(NetlinkCase):
         config = self.folder / "shunt.yaml"
         config.write_text(json.dumps({
             "dataplane": {
-                "workers": 1, "kernel": "tap", "idle": "adaptive", "flow_entries": 4096,
+                "workers": 1, "kernel": "tap", "idle": "adaptive", "idle_sleep": "1ms",
+                "flow_entries": 4096,
                 "ports": [{"name": "wan", "device": "net_af_xdp,iface=lan1",
                            "mtu": self.MTU,
                            "addresses": [f"{addr}/{length}"

@@ -159,6 +159,7 @@ class PortCase(unittest.TestCase):
         services[0].update(near or {})
         config.write_text(json.dumps({
             "dataplane": {"workers": workers, "kernel": kernel, "idle": "adaptive",
+                          "idle_sleep": "1ms",
                           "flow_entries": 4096, "ports": ports, **plane},
             "control": {"socket": str(self.folder / "sock"), "metrics": METRICS},
             "services": services}), encoding="utf-8")

@@ -49,7 +49,8 @@ class SaveCase(unittest.TestCase):
         self.addCleanup(self.stop)
 
     def write(self):
-        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "flow_entries": 1024,
+        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "idle_sleep": "1ms",
+                 "flow_entries": 1024,
                  "ports": [{"name": "wan", "device": "net_null0,no-rx=1",
                             "addresses": ["192.0.2.1/24"], "next_hop": "02:00:00:00:00:fe"}]}
         backends = [{"name": f"web-{i}", "address": f"10.0.1.{i}"}

@@ -11,7 +11,7 @@
 /* One difference a row, each made by replacing the text `from`. */
 static const char base[] =
 	"dataplane:\n"
-	"  workers: 2\n  kernel: tap\n  idle: poll\n  flow_entries: 100\n"
+	"  workers: 2\n  kernel: tap\n  idle: poll\n  idle_sleep: 90us\n  flow_entries: 100\n"
 	"  flow_timeout: {tcp_syn: 11s, tcp: 12s, tcp_closing: 13s, udp: 14s}\n"
 	"  ports:\n"
 	"  - {name: p, device: d, addresses: [192.0.2.1/24], next_hop: 02:00:00:00:00:aa,\n"
@@ -50,6 +50,7 @@ static const struct {
 	{"workers", "workers: 2", "workers: 3", false},
 	{"kernel", "kernel: tap", "kernel: none", false},
 	{"idle", "idle: poll", "idle: adaptive", false},
+	{"idle_sleep", "90us", "91us", false},
 	{"flow_entries", "flow_entries: 100", "flow_entries: 101", false},
 	{"tcp_syn", "11s", "1s", false},
 	{"tcp", "12s", "1s", false},
@@ -227,6 +228,7 @@ test_an_empty_model_has_defaults_and_copies(void **state)
 	assert_int_equal(model.dataplane.workers, 0);
 	assert_int_equal(model.dataplane.kernel, CFG_KERNEL_TAP);
 	assert_int_equal(model.dataplane.idle, CFG_IDLE_POLL);
+	assert_int_equal(model.dataplane.idle_sleep_ns, 100000);
 	assert_int_equal(model.dataplane.flow_entries, 1048576);
 	assert_int_equal(model.dataplane.tcp_syn_ns, 10 * 1000000000ull);
 	assert_int_equal(model.dataplane.tcp_ns, 900 * 1000000000ull);

@@ -951,6 +951,9 @@ static const struct {
 		"f:1:21: kernel: expected tap or none, found the value 'yes'\n"},
 	{"an unknown idle", BYTES("dataplane: {idle: sleep}\n"),
 		"f:1:19: idle: expected poll or adaptive, found the value 'sleep'\n"},
+	{"a sleep that is too long", BYTES("dataplane: {idle_sleep: 11ms}\n"),
+		"f:1:25: idle_sleep: expected a time with its unit (ns, us, ms, s, m, h or d) "
+		"from 1us to 10ms, such as 30s, found the value '11ms'\n"},
 	{"another word for true", BYTES("dataplane: {answer_arp: yes}\n"),
 		"f:1:25: answer_arp: expected false or true, found the value 'yes'\n"},
 	{"a port that answers nothing",
@@ -1529,6 +1532,7 @@ test_every_key_is_read(void **state)
 		"  workers: 127\n"
 		"  kernel: none\n"
 		"  idle: adaptive\n"
+		"  idle_sleep: 10ms\n"
 		"  flow_entries: 1073741824\n"
 		"  flow_timeout: {tcp_syn: 1.5s, tcp: 7d, tcp_closing: 1ms, udp: 0.5m}\n"
 		"  ports:\n"
@@ -1560,7 +1564,7 @@ test_every_key_is_read(void **state)
 
 	(void)state;
 	read_good(text,
-		"f:10:17: warning: flow_timeout: beside 7d, 1ms may be up to 1073741 us "
+		"f:11:17: warning: flow_timeout: beside 7d, 1ms may be up to 1073741 us "
 		"longer; "
 		"for "
 		"less bring them nearer to each other\n",
@@ -1576,6 +1580,7 @@ test_every_key_is_read(void **state)
 	assert_int_equal(model.dataplane.workers, 127);
 	assert_int_equal(model.dataplane.kernel, CFG_KERNEL_NONE);
 	assert_int_equal(model.dataplane.idle, CFG_IDLE_ADAPTIVE);
+	assert_int_equal(model.dataplane.idle_sleep_ns, 10000000);
 	assert_int_equal(model.dataplane.flow_entries, 1u << 30);
 	assert_int_equal(model.dataplane.tcp_syn_ns, 1500000000);
 	assert_int_equal(model.dataplane.tcp_ns, 604800 * 1000000000ull);

@@ -27,6 +27,7 @@ static const struct {
 	{"workers", PLANE(""), PLANE(", workers: 2"), "dataplane.workers"},
 	{"kernel", PLANE(""), PLANE(", kernel: none"), "dataplane.kernel"},
 	{"idle", PLANE(""), PLANE(", idle: adaptive"), "dataplane.idle"},
+	{"idle_sleep", PLANE(""), PLANE(", idle_sleep: 1ms"), "dataplane.idle_sleep"},
 	{"flow entries", PLANE(""), PLANE(", flow_entries: 7"), "dataplane.flow_entries"},
 	{"each timeout", PLANE(""),
 		PLANE(", flow_timeout: {tcp_syn: 1s, tcp: 2s, tcp_closing: 3s, udp: 4s}"),
