@@ -11,7 +11,7 @@
 #include "dp_memory.h"
 
 /* Two polls of nothing may be chance; a thousand are not. */
-#define IDLE_POLLS    1000u
+#define IDLE_POLLS 1000u
 
 /* What of a frame's decision is counted once it has left. */
 struct leaving {

@@ -16,7 +16,7 @@ struct dp_loop; /* dp_loop.h */
 struct dp_lcore {
 	struct dp_loop *loop; /**< NULL without ports */
 	unsigned int lcore_id;
-	uint64_t nap_ns;      /**< how long to sleep where there is nothing to do; 0: not at all */
+	uint64_t nap_ns;      /**< to sleep where there is nothing to do; 0: never */
 	_Atomic bool is_over; /**< written by control, read by the lcore */
 };
 
