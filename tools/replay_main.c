@@ -16,6 +16,9 @@
 #define WORKERS_MAX 128u
 #define LOOPS_MAX   1000000000u
 
+/* Without a letter of its own. */
+enum { OPTION_PLOT = 256 };
+
 static const char help[] =
 	"Usage: shunt-replay --config FILE [OPTION]... IN.pcap|-\n"
 	"Replay a capture through the packet path, and report where each packet went.\n"
@@ -32,6 +35,7 @@ static const char help[] =
 	"  -d, --decisions FILE      write each packet's decision, a line of JSON\n"
 	"  -x, --expect FILE         hold the run against expectations (YAML)\n"
 	"  -o, --expect-output FILE  compare what is forwarded with a capture\n"
+	"      --plot DIR            draw packets of each backend over time there, as SVG\n"
 	"  -h, --help                this text\n"
 	"  -V, --version             the version\n"
 	"\n"
@@ -51,6 +55,7 @@ static const struct option long_options[] = {
 	{"decisions", required_argument, NULL, 'd'},
 	{"expect", required_argument, NULL, 'x'},
 	{"expect-output", required_argument, NULL, 'o'},
+	{"plot", required_argument, NULL, OPTION_PLOT},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -107,6 +112,9 @@ take_option(int option, const char *value, struct replay_options *out)
 		break;
 	case 'o':
 		out->expect_output = value;
+		break;
+	case OPTION_PLOT:
+		out->plot = value;
 		break;
 	default: /* getopt_long() has said what is wrong */
 		ret = -EINVAL;

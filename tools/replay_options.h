@@ -19,6 +19,7 @@ struct replay_options {
 	const char *decisions;     /**< NULL: none are written */
 	const char *expect;        /**< NULL: nothing is expected */
 	const char *expect_output; /**< NULL: the output is not compared */
+	const char *plot;          /**< a folder; NULL: no picture is drawn */
 	const char *input;         /**< a file, or "-" */
 	unsigned int n_workers;    /**< 1..128 */
 	uint32_t n_loops;          /**< 1..1000000000 */

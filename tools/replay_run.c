@@ -12,11 +12,13 @@
 #include "replay_flows.h"
 #include "replay_orders.h"
 #include "replay_pending.h"
+#include "replay_plot.h"
 #include "replay_progress.h"
 #include "replay_report.h"
 #include "replay_schedule.h"
 #include "replay_source.h"
 #include "replay_tally.h"
+#include "replay_timeline.h"
 
 #define DECISIONS_BUFFER_BYTES (1u << 20)
 /** The largest that a port may have. */
@@ -34,6 +36,7 @@ struct run {
 	struct dp_batch *batch;
 	struct replay_flows *flows;
 	struct replay_tally *tally;
+	struct replay_timeline timeline; /* of a plot alone */
 
 	struct replay_output *output;
 	struct replay_compare *compare;
@@ -132,6 +135,8 @@ open_outputs(struct run *run)
 	const struct replay_options *options = run->options;
 	struct replay_message message;
 
+	if (options->plot != NULL && replay_plot_prepare(options->plot) != 0)
+		return REPLAY_FAILED;
 	if (options->expect_output != NULL &&
 		replay_compare_open(options->expect_output, &run->compare, &message) != 0)
 		return fail(REPLAY_FAILED, message.text);
@@ -224,6 +229,9 @@ account(struct run *run, const struct dp_result *result)
 	replay_tally_add(run->tally, d);
 	if (d->backend != DP_NONE)
 		replay_flows_see(run->flows, d, result->now_ns);
+	if (run->options->plot != NULL && d->verdict == LB_FORWARD &&
+		replay_timeline_add(&run->timeline, d->backend, result->now_ns) != 0)
+		return fail(REPLAY_FAILED, "there is not enough memory for the plot");
 	if (run->pending == NULL)
 		return REPLAY_DONE;
 	if (d->service != DP_NONE)
@@ -282,6 +290,17 @@ apply_event(struct run *run, const struct replay_event *event)
 	return REPLAY_DONE;
 }
 
+/* Where in time it is: one that counts packets comes with the last of them. */
+static enum replay_status
+mark_event(struct run *run, const struct replay_event *event)
+{
+	const uint64_t at_ns = event->is_by_packets ? run->last_ns : event->at_ns;
+
+	if (replay_timeline_mark(&run->timeline, event->title, at_ns) != 0)
+		return fail(REPLAY_FAILED, "there is not enough memory for the plot");
+	return REPLAY_DONE;
+}
+
 /* Everything that is due before the packet that comes at now_ns. */
 static enum replay_status
 apply_events(struct run *run, uint64_t now_ns)
@@ -295,6 +314,8 @@ apply_events(struct run *run, uint64_t now_ns)
 		status = flush(run);
 		if (status == REPLAY_DONE)
 			status = apply_event(run, &run->orders.events.items[event]);
+		if (status == REPLAY_DONE && run->options->plot != NULL)
+			status = mark_event(run, &run->orders.events.items[event]);
 	}
 	return status;
 }
@@ -445,6 +466,32 @@ report(struct run *run, double seconds)
 }
 
 static enum replay_status
+plot(struct run *run)
+{
+	const uint32_t n = ctl_apply_n_backends(run->apply);
+	struct replay_plot_backend *backends;
+	int ret;
+
+	if (run->options->plot == NULL)
+		return REPLAY_DONE;
+	backends = calloc((size_t)n + 1, sizeof(*backends));
+	if (backends == NULL)
+		return fail(REPLAY_FAILED, "there is not enough memory for the plot");
+	for (uint32_t id = 0; id < n; id++) {
+		const struct ctl_backend_name name = ctl_apply_backend(run->apply, id);
+
+		backends[id] = (struct replay_plot_backend){.service = name.service,
+			.name = name.name,
+			.of_name = ctl_apply_service_name(run->apply, name.service)};
+	}
+	replay_timeline_reach(&run->timeline, run->last_ns);
+	ret = replay_plot_write(run->options->plot, &run->timeline, backends,
+		ctl_apply_n_services(run->apply));
+	free(backends);
+	return ret == 0 ? REPLAY_DONE : REPLAY_FAILED;
+}
+
+static enum replay_status
 worse(enum replay_status a, enum replay_status b)
 {
 	/* A replay that failed says nothing about expectations. */
@@ -487,6 +534,7 @@ replay(struct run *run)
 	status = worse(status, close_outputs(run));
 	if (status == REPLAY_DONE)
 		status = compare_end(run);
+	status = worse(status, plot(run));
 	return worse(status, report(run, seconds));
 }
 
@@ -509,6 +557,7 @@ replay_run(const char *program, const struct replay_options *options)
 		(void)fclose(run.decisions);
 	replay_compare_close(run.compare);
 	replay_pending_destroy(run.pending);
+	replay_timeline_fini(&run.timeline);
 	replay_tally_destroy(run.tally);
 	replay_flows_destroy(run.flows);
 	/* The plane and its batch are left: EAL would write to each page of their buffers. */

@@ -33,8 +33,7 @@ svg_write(const char *program, const char *folder, const char *name, svg_draw_fn
 	int ret = 0;
 
 	if (asprintf(&path, "%s/%s", folder, name) < 0) {
-		(void)fprintf(stderr, "%s: there is not enough memory for %s\n", program,
-			name);
+		(void)fprintf(stderr, "%s: there is not enough memory for %s\n", program, name);
 		return -ENOMEM;
 	}
 	out = fopen(path, "we");
