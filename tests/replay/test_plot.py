@@ -96,6 +96,9 @@ class Plot(ReplayCase):
                     if one["packets"] > 0}
         self.assertEqual({name: n for name, (n, _) in panel.steps.items()}, backends)
         for name, (n, steps) in panel.steps.items():
+            ends = [0, *(end for _, end, _ in steps)]
+            for before, (begin, _, _) in zip(ends, steps):
+                self.assertAlmostEqual(begin, before, delta=ends[-1] / 1000, msg=name)
             area = sum((end - begin) * rate for begin, end, rate in steps)
             self.assertAlmostEqual(area / n, 1, delta=0.03, msg=name)
 
