@@ -22,6 +22,7 @@
 #include "ctl_reach.h"
 #include "ctl_reload.h"
 #include "ctl_rpc_socket.h"
+#include "ctl_since.h"
 #include "ctl_telemetry.h"
 #include "ctl_unreached.h"
 
@@ -60,6 +61,7 @@ struct ctl_daemon {
 	bool is_building;        /* for health; what changes meanwhile is built after it */
 	bool is_stale;           /* something has */
 	struct ctl_view *view;   /* in force */
+	struct ctl_since since;  /* of the states of its backends */
 	struct waiting *waiting; /* by generation */
 	struct waiting **last_waiting;
 	bool has_said_why; /* of a start that failed */
@@ -214,6 +216,7 @@ take_built(struct ctl_daemon *daemon, struct ctl_built *built)
 		struct ctl_view *old = daemon->view;
 
 		daemon->view = built->view;
+		ctl_since_follow(&daemon->since, daemon->view, ctl_loop_now_ms());
 		ctl_daemon_release_view(daemon, old);
 		ctl_announce_follow(daemon->announce, daemon->view);
 		if (built->generation == daemon->generation)
@@ -400,6 +403,7 @@ put_first_in_force(struct ctl_daemon *daemon)
 		if (built.view == NULL)
 			return -EINVAL;
 	}
+	ctl_since_follow(&daemon->since, daemon->view, ctl_loop_now_ms());
 	return 0;
 }
 
@@ -584,6 +588,7 @@ ctl_daemon_destroy(struct ctl_daemon *daemon)
 	ctl_netlink_close(daemon->netlink);
 	ctl_loop_destroy(daemon->loop);
 	ctl_view_release(daemon->view);
+	ctl_since_fini(&daemon->since);
 	cfg_model_fini(&daemon->wanted);
 	free(daemon);
 }
@@ -592,6 +597,17 @@ const struct ctl_view *
 ctl_daemon_view(const struct ctl_daemon *daemon)
 {
 	return daemon->view;
+}
+
+bool
+ctl_daemon_read_state_ms(const struct ctl_daemon *daemon, uint32_t id, uint64_t *ms)
+{
+	uint64_t since_ms;
+
+	if (!ctl_since_read(&daemon->since, id, &since_ms))
+		return false;
+	*ms = ctl_loop_now_ms() - since_ms;
+	return true;
 }
 
 const struct cfg_model *

@@ -70,6 +70,13 @@ void ctl_daemon_destroy(struct ctl_daemon *daemon);
 /** What is in force; good until the next turn of the loop. */
 const struct ctl_view *ctl_daemon_view(const struct ctl_daemon *daemon);
 
+/**
+ * How long a backend of it has had its state, by its id.
+ *
+ * @return whether that is known: where memory was short it is not.
+ */
+bool ctl_daemon_read_state_ms(const struct ctl_daemon *daemon, uint32_t id, uint64_t *ms);
+
 /** The same, with a reference, to be given back. */
 struct ctl_view *ctl_daemon_hold_view(const struct ctl_daemon *daemon);
 

@@ -247,8 +247,7 @@ put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char 
 	ctl_json_put_text(json, lb_addr_format(&backend->address, address));
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_WEIGHT));
 	ctl_json_put_number(json, backend->weight);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE));
-	ctl_json_put_text(json, cfg_state_words[backend->state]);
+	ctl_show_put_state(daemon, place, i, json);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_MAC));
 	ctl_json_put_value(json, backend->has_mac ? ctl_show_mac(&backend->mac) : json_null());
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_ZONE));

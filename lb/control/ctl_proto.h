@@ -71,6 +71,7 @@
 #define CTL_KEY_QUIC_ID          "quic_id"
 #define CTL_KEY_WEIGHT           "weight"
 #define CTL_KEY_STATE            "state"
+#define CTL_KEY_STATE_SECONDS    "state_seconds" /**< since when; null: not known */
 #define CTL_KEY_UP               "up"
 #define CTL_KEY_MAC              "mac"
 #define CTL_KEY_ZONE             "zone" /**< null: none */

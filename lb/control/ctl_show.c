@@ -178,6 +178,23 @@ ctl_show_put_figures(const struct ctl_daemon *daemon, size_t service, size_t bac
 }
 
 void
+ctl_show_put_state(const struct ctl_daemon *daemon, size_t service, size_t backend,
+	struct ctl_json *json)
+{
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+	const enum cfg_state state = view->model.services[service].backends[backend].state;
+	uint64_t ms;
+
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE));
+	ctl_json_put_text(json, cfg_state_words[state]);
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE_SECONDS));
+	ctl_json_put_value(json,
+		ctl_daemon_read_state_ms(daemon, view->services[service].ids[backend], &ms)
+			? json_real((double)ms / 1e3)
+			: json_null());
+}
+
+void
 ctl_show_put_health(const struct ctl_daemon *daemon, const struct cfg_service *service,
 	const struct cfg_backend *backend, struct ctl_json *json)
 {

@@ -37,6 +37,10 @@ int ctl_show_add_announced(json_t *object, const struct ctl_daemon *daemon, size
 void ctl_show_put_figures(const struct ctl_daemon *daemon, size_t service, size_t backend,
 	struct ctl_json *json, struct dp_backend_counts *total);
 
+/** A backend's state and since when, behind other members. */
+void ctl_show_put_state(const struct ctl_daemon *daemon, size_t service, size_t backend,
+	struct ctl_json *json);
+
 /** What is known of a backend's health, behind other members. */
 void ctl_show_put_health(const struct ctl_daemon *daemon, const struct cfg_service *service,
 	const struct cfg_backend *backend, struct ctl_json *json);

@@ -69,8 +69,7 @@ put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, struct ctl_
 	ctl_json_put_text(json, lb_addr_format(&backend->address, address));
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_WEIGHT));
 	ctl_json_put_number(json, backend->weight);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE));
-	ctl_json_put_text(json, cfg_state_words[backend->state]);
+	ctl_show_put_state(daemon, place, i, json);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_REACHED));
 	ctl_json_put(json, view->services[place].confs[i].has_next_hop ? "true" : "false");
 	ctl_show_put_health(daemon, service, backend, json);

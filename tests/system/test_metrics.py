@@ -454,7 +454,9 @@ class Status(MetricsCase):
                 self.assertEqual(one[name], counted[name], name)
             for backend, wanted in zip(one["backends"], shown["backends"], strict=True):
                 wanted = {name: wanted[name] for name in backend if name != "reached"}
-                self.assertEqual(backend, {**wanted, "reached": True})
+                self.assertLessEqual(backend["state_seconds"], wanted.pop("state_seconds"))
+                self.assertEqual(backend, {**wanted, "reached": True,
+                                           "state_seconds": backend["state_seconds"]})
         web, none = told["services"]
         self.assertEqual((web["ready"], web["not_ready"], web["packets"]), (True, None, 60))
         self.assertEqual((none["ready"], none["not_ready"]), (False, "it has no backends"))
