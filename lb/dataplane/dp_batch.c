@@ -219,7 +219,7 @@ take_in_firsts(struct dp_batch *batch, uint64_t now_ns)
 		struct dp_worker *worker = batch->dp->workers[w];
 
 		dp_worker_online(worker);
-		dp_worker_hear(worker, nothing, now_ns);
+		(void)dp_worker_hear(worker, nothing, now_ns);
 		dp_worker_offline(worker);
 		take_settled(batch, worker, nothing);
 	}

@@ -439,7 +439,7 @@ turn(struct dp_loop *loop)
 	struct dp *dp = loop->dp;
 	unsigned int n = poll_inbox(loop);
 
-	dp_worker_hear(loop->worker, &loop->burst, loop->now_ns);
+	n += dp_worker_hear(loop->worker, &loop->burst, loop->now_ns);
 	dispose_chain(loop, &loop->burst.settled);
 	for (size_t i = 0; i < dp->n_ports; i++) {
 		n += poll_port(loop, &dp->ports[i]);
@@ -493,11 +493,13 @@ dp_loop_empty_inbox(struct dp_loop *loop)
 void
 dp_loop_give_up(struct dp_loop *loop)
 {
+	unsigned int n;
+
 	dp_worker_online(loop->worker);
 	do {
-		dp_worker_hear(loop->worker, &loop->burst, loop->now_ns);
+		n = dp_worker_hear(loop->worker, &loop->burst, loop->now_ns);
 		dispose_chain(loop, &loop->burst.settled);
-	} while (dp_worker_has_firsts(loop->worker));
+	} while (n > 0);
 	dp_worker_offline(loop->worker);
 	dp_worker_abandon(loop->worker, &loop->burst);
 	dispose_chain(loop, &loop->burst.settled);

@@ -169,7 +169,7 @@ dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 	}
 }
 
-void
+unsigned int
 dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns)
 {
 	struct dp_first firsts[DP_BURST_MAX];
@@ -178,12 +178,13 @@ dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns
 	burst->settled.first = NULL;
 	dp_fragments_expire(worker, now_ns, &burst->settled);
 	if (worker->mail == NULL)
-		return;
+		return 0;
 	n = rte_ring_dequeue_burst_elem(worker->mail[worker->index].firsts, firsts,
 		sizeof(firsts[0]), DP_BURST_MAX, NULL);
 	for (unsigned int i = 0; i < n; i++)
 		dp_forward_first(worker, load_snapshot(worker), &firsts[i], now_ns,
 			&burst->settled);
+	return n;
 }
 
 void

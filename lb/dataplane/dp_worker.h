@@ -136,15 +136,10 @@ void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
 /**
  * Take in the first fragments, decided by others, of datagrams whose home this worker is, and
  * give up what has waited too long: burst->settled. The worker is online.
+ *
+ * @return how many came; there may be more than that.
  */
-void dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns);
-
-/** Whether others have sent first fragments that are not taken in yet. */
-static inline bool
-dp_worker_has_firsts(const struct dp_worker *worker)
-{
-	return worker->mail != NULL && !rte_ring_empty(worker->mail[worker->index].firsts);
-}
+unsigned int dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns);
 
 /** What still waits is given up: burst->settled. */
 void dp_worker_abandon(struct dp_worker *worker, struct dp_burst *burst);
