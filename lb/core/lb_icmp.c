@@ -400,6 +400,7 @@ lb_icmp_may_answer(const uint8_t *frame, size_t n_bytes, const struct lb_packet 
 {
 	switch (packet->kind) {
 	case LB_PACKET_ICMP_ERROR:
+	case LB_PACKET_ICMP_ERROR_LATER:
 	case LB_PACKET_NOT_FINAL:
 	case LB_PACKET_CUT_SHORT:
 		return false;

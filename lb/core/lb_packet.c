@@ -41,10 +41,12 @@ enum {
 	ICMP_UNREACHABLE = 3,
 	ICMP_TIME_EXCEEDED = 11,
 	ICMP_PARAMETER_PROBLEM = 12,
+	ICMP_ECHO_REPLY = 0,
 	ICMP_ECHO = 8,
 	ICMPV6_UNREACHABLE = 1,
 	ICMPV6_PARAMETER_PROBLEM = 4, /* 2 and 3 between are errors too */
 	ICMPV6_ECHO = 128,
+	ICMPV6_ECHO_REPLY = 129,
 };
 
 /*
@@ -208,6 +210,7 @@ struct quote {
 	struct lb_addr dst;
 	const uint8_t *l4;
 	uint8_t proto;
+	bool is_later; /* a later fragment: l4 is none */
 };
 
 /* Anything but LB_FORWARD and LB_DROP_SNAPLEN says only that the quote is of no use. */
@@ -225,9 +228,8 @@ parse_quote_v4(const struct view *view, const uint8_t *p, struct quote *out)
 		return LB_DROP_BAD_IP_VERSION;
 	if (header_bytes < IPV4_BYTES)
 		return LB_DROP_BAD_HEADER_LENGTH;
-	if ((load16(p + 6) & IPV4_FRAGMENT_OFFSET) != 0)
-		return LB_DROP_FRAGMENT_UNMATCHED;
 
+	out->is_later = (load16(p + 6) & IPV4_FRAGMENT_OFFSET) != 0;
 	out->src = lb_addr_from_v4(p + 12);
 	out->dst = lb_addr_from_v4(p + 16);
 	out->proto = p[9];
@@ -255,10 +257,12 @@ parse_quote_v6(const struct view *view, const uint8_t *p, struct quote *out)
 	verdict = walk_extensions(view, &chain);
 	if (verdict != LB_FORWARD)
 		return verdict;
-	/* Before its last hop a packet's destination is not yet the client. */
-	if (chain.is_later_fragment || !chain.is_final)
-		return LB_DROP_FRAGMENT_UNMATCHED;
+	/* Before its last hop a packet's destination is not yet the client; and what a later
+	 * fragment is of, its first alone may say. */
+	if (!chain.is_final || (chain.is_later_fragment && is_extension(chain.proto)))
+		return LB_DROP_UNSUPPORTED_L4;
 
+	out->is_later = chain.is_later_fragment;
 	out->src = load_v6(p + 8);
 	out->dst = load_v6(p + 24);
 	out->proto = chain.proto;
@@ -266,6 +270,27 @@ parse_quote_v6(const struct view *view, const uint8_t *p, struct quote *out)
 	if (lb_addr_is_v4(&out->src) || lb_addr_is_v4(&out->dst))
 		return LB_DROP_BAD_IP_VERSION;
 	return LB_FORWARD;
+}
+
+static bool
+has_ports(uint8_t proto)
+{
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP;
+}
+
+static bool
+is_icmp(uint8_t proto, bool is_v6)
+{
+	return proto == (is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP);
+}
+
+/* Of ICMP no more than that belongs to anybody's flow: addresses are all that it has. */
+static bool
+is_echo(uint8_t type, bool is_v6)
+{
+	if (is_v6)
+		return type == ICMPV6_ECHO || type == ICMPV6_ECHO_REPLY;
+	return type == ICMP_ECHO || type == ICMP_ECHO_REPLY;
 }
 
 /* An ICMP error's quote, turned round, is the flow that it is about. */
@@ -285,23 +310,25 @@ parse_quote(const struct view *view, const uint8_t *p, struct lb_packet *out)
 	/* An error for one address that quotes another's packet is nobody's. */
 	if (verdict != LB_FORWARD || !lb_addr_equal(&quote.src, &out->dst))
 		return LB_FORWARD;
-	if (quote.proto == (out->is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
-		return LB_FORWARD;
-
-	if (quote.proto == IPPROTO_TCP || quote.proto == IPPROTO_UDP) {
+	if (!quote.is_later && (has_ports(quote.proto) || is_icmp(quote.proto, out->is_v6))) {
 		const uint8_t *l4 = quote.l4;
 
 		verdict = need(view, l4, QUOTED_L4_BYTES);
 		if (verdict != LB_FORWARD)
 			return verdict == LB_DROP_SNAPLEN ? verdict : LB_FORWARD;
-		memcpy(&key.dport_be, l4, sizeof(key.dport_be));
-		memcpy(&key.sport_be, l4 + 2, sizeof(key.sport_be));
+		if (has_ports(quote.proto)) {
+			memcpy(&key.dport_be, l4, sizeof(key.dport_be));
+			memcpy(&key.sport_be, l4 + 2, sizeof(key.sport_be));
+		} else if (!is_echo(l4[0], out->is_v6)) {
+			return LB_FORWARD;
+		}
 	}
 	key.src = quote.dst;
 	key.dst = quote.src;
 	key.proto = quote.proto;
 	out->key = key;
-	out->kind = LB_PACKET_ICMP_ERROR;
+	out->kind = quote.is_later && has_ports(quote.proto) ? LB_PACKET_ICMP_ERROR_LATER
+							     : LB_PACKET_ICMP_ERROR;
 	return LB_FORWARD;
 }
 

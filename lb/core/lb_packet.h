@@ -26,8 +26,13 @@
 enum lb_packet_kind {
 	/** key is complete: TCP and UDP with ports, any other protocol with ports 0. */
 	LB_PACKET_FLOW,
-	/** An ICMP error about a flow; key is the flow's, seen from the client. */
+	/**
+	 * An ICMP error about a flow; key is the flow's, seen from the client. About an echo,
+	 * or its reply, it is as that of the protocols without ports.
+	 */
 	LB_PACKET_ICMP_ERROR,
+	/** An ICMP error about a later fragment of TCP or UDP: the same, but ports are 0. */
+	LB_PACKET_ICMP_ERROR_LATER,
 	/**
 	 * A fragment with offset above 0 whose ports came with its first: TCP, UDP, or over
 	 * IPv6 an extension header of whatever follows. key has addresses and protocol, ports
@@ -36,8 +41,9 @@ enum lb_packet_kind {
 	 */
 	LB_PACKET_LATER_FRAGMENT,
 	/**
-	 * ICMP that is no error about a flow: queries, echo, errors that quote too little, and
-	 * every fragment of ICMP: errors are too short to be cut (RFC 1812, RFC 4443).
+	 * ICMP that is no error about a flow: queries, echo, errors that quote too little, or
+	 * ICMP that is no echo, and every fragment of ICMP: errors are too short to be cut (RFC
+	 * 1812, RFC 4443).
 	 */
 	LB_PACKET_ICMP_OTHER,
 	/** Protocol 4, 41 or 47: somebody's tunnel; key as for LB_PACKET_FLOW. */
@@ -119,7 +125,7 @@ struct lb_packet {
  *
  * A quoted packet is believed only as far as its addresses, protocol and ports: its lengths and
  * checksum may have been rewritten on the way; if its source is not the error's destination, it
- * is LB_PACKET_ICMP_OTHER, as where it is a later fragment.
+ * is LB_PACKET_ICMP_OTHER, as where it is a later fragment of an IPv6 extension header.
  */
 enum lb_verdict lb_packet_parse(const uint8_t *frame, size_t n_bytes, size_t wire_bytes,
 	struct lb_packet *out) lb_must_check;

@@ -213,6 +213,43 @@ find_service(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
 	return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
 }
 
+/*
+ * An error about a flow. One about an echo is for who answers those of the address; where that
+ * is the balancer, nobody here has to know.
+ */
+static enum lb_verdict
+take_error(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
+	uint32_t *service)
+{
+	uint32_t found;
+
+	if (packet->key.proto != (packet->is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
+		return find_service(snapshot, packet, service);
+	found = lb_service_find(snapshot->echo, &packet->dst, IPPROTO_ICMP, 0);
+	if (found == LB_SERVICE_NONE || snapshot->services[found].echo != DP_ECHO_FORWARD)
+		return LB_TO_KERNEL;
+	*service = found;
+	return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
+}
+
+/*
+ * An error about a later fragment, which shows no ports: nobody here has seen its first, which
+ * went from a server to its client. So it has a service only where addresses decide.
+ */
+static enum lb_verdict
+take_portless(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
+	uint32_t *service)
+{
+	const struct lb_flow_key *key = &packet->key;
+	const uint32_t found = lb_service_find(snapshot->portless[key->proto == IPPROTO_UDP],
+		&key->dst, key->proto, 0);
+
+	if (found >= snapshot->n_services)
+		return LB_TO_KERNEL;
+	*service = found;
+	return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
+}
+
 static enum lb_verdict
 route(const struct stages *s, uint16_t i, uint32_t *service)
 {
@@ -224,9 +261,12 @@ route(const struct stages *s, uint16_t i, uint32_t *service)
 		if (verdict != LB_FORWARD)
 			return verdict;
 	}
-	if (likely(packet->kind == LB_PACKET_FLOW || packet->kind == LB_PACKET_ICMP_ERROR ||
-		    packet->kind == LB_PACKET_TUNNEL))
+	if (likely(packet->kind == LB_PACKET_FLOW || packet->kind == LB_PACKET_TUNNEL))
 		return find_service(s->snapshot, packet, service);
+	if (packet->kind == LB_PACKET_ICMP_ERROR)
+		return take_error(s->snapshot, packet, service);
+	if (packet->kind == LB_PACKET_ICMP_ERROR_LATER)
+		return take_portless(s->snapshot, packet, service);
 	return take_other(s, i, service);
 }
 
@@ -523,6 +563,8 @@ choose_backend(struct stages *s, uint16_t i, uint32_t ref)
 
 	if (unlikely(packet->kind == LB_PACKET_ICMP_ERROR))
 		return follow_quoted_flow(s, i, ref);
+	if (unlikely(packet->kind == LB_PACKET_ICMP_ERROR_LATER))
+		return follow_quoted_flow(s, i, LB_FLOW_NONE);
 
 	event = flow_event(packet);
 	d->event = (uint8_t)event;

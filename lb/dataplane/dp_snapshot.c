@@ -2,6 +2,7 @@
 #include "dp_snapshot.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,6 +223,79 @@ build_echo(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 	return ret;
 }
 
+/* Of the same family: ::/0 has no IPv4 address on it. */
+static bool
+is_on_network(const struct lb_prefix *network, const struct lb_addr *addr)
+{
+	const struct lb_addr masked = lb_addr_mask(addr, network->n_bits);
+
+	return lb_addr_is_v4(&network->addr) == lb_addr_is_v4(addr) &&
+	       lb_addr_equal(&masked, &network->addr);
+}
+
+/*
+ * Services of a protocol, sorted: for each prefix one is left, the only one there if no shorter
+ * prefix has those ports that it does not, and none of its clients' flows goes elsewhere than
+ * another; otherwise nobody. What lies in a prefix follows it without a gap, so that of each
+ * family the last outermost one is enough to look at. @return how many are left.
+ */
+static size_t
+keep_portless(const struct dp_snapshot_conf *conf, struct lb_service_match *matches, size_t n)
+{
+	const struct lb_prefix *outermost[2] = {NULL, NULL};
+	size_t n_kept = 0;
+	size_t next;
+
+	for (size_t i = 0; i < n; i = next) {
+		const struct lb_service_match match = matches[i];
+		const struct lb_prefix **outer = &outermost[lb_addr_is_v4(&match.prefix.addr)];
+		const bool is_covered =
+			*outer != NULL && is_on_network(*outer, &match.prefix.addr);
+		struct lb_service_match *kept = &matches[n_kept++];
+
+		for (next = i + 1; next < n; next++)
+			if (!lb_prefix_equal(&matches[next].prefix, &match.prefix))
+				break;
+		*kept = (struct lb_service_match){.prefix = match.prefix,
+			.service = (uint32_t)conf->n_services};
+		if (next == i + 1 && (match.port == 0 || !is_covered) &&
+			conf->services[match.service].affinity == LB_AFFINITY_SOURCE_IP)
+			kept->service = match.service;
+		if (!is_covered)
+			*outer = &kept->prefix;
+	}
+	return n_kept;
+}
+
+/* The tables for TCP and UDP. */
+static int
+build_portless(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
+{
+	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP};
+	struct lb_service_match *matches = calloc(conf->n_services + 1, sizeof(*matches));
+	int ret = matches == NULL ? -ENOMEM : 0;
+
+	for (size_t p = 0; p < LB_N_ELEMENTS(protos) && ret == 0; p++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < conf->n_services; i++) {
+			matches[n] = conf->services[i].match;
+			matches[n].service = (uint32_t)i;
+			n += matches[n].proto == 0 || matches[n].proto == protos[p];
+		}
+		qsort(matches, n, sizeof(*matches), compare_prefixes);
+		n = keep_portless(conf, matches, n);
+		snapshot->portless_bytes[p] = lb_service_table_bytes(n);
+		snapshot->portless_mem[p] = dp_memory_zalloc(snapshot->portless_bytes[p]);
+		ret = snapshot->portless_mem[p] == NULL
+			      ? -ENOMEM
+			      : lb_service_table_build(snapshot->portless_mem[p], matches, n,
+					&snapshot->portless[p]);
+	}
+	free(matches);
+	return ret;
+}
+
 static int
 build_quic(const struct dp_service_conf *from, struct dp_service *to)
 {
@@ -424,16 +498,6 @@ dp_snapshot_find_answering(const struct dp_snapshot *snapshot, uint16_t id)
 	return NULL;
 }
 
-/* Of the same family: ::/0 has no IPv4 address on it. */
-static bool
-is_on_network(const struct lb_prefix *network, const struct lb_addr *addr)
-{
-	const struct lb_addr masked = lb_addr_mask(addr, network->n_bits);
-
-	return lb_addr_is_v4(&network->addr) == lb_addr_is_v4(addr) &&
-	       lb_addr_equal(&masked, &network->addr);
-}
-
 bool
 dp_snapshot_answers_for(const struct dp_snapshot *snapshot,
 	const struct dp_answering_port *port, const struct lb_addr *target)
@@ -459,6 +523,8 @@ dp_snapshot_create(const struct dp_snapshot_conf *conf, struct dp_snapshot **out
 	ret = build_match(snapshot, conf);
 	if (ret == 0)
 		ret = build_echo(snapshot, conf);
+	if (ret == 0)
+		ret = build_portless(snapshot, conf);
 	if (ret == 0)
 		ret = build_backends(snapshot, conf);
 	if (ret == 0)
@@ -493,6 +559,8 @@ dp_snapshot_destroy(struct dp_snapshot *snapshot)
 	dp_memory_free(snapshot->tunnels_mem, N_UDP_PORTS);
 	free(snapshot->own_mem);
 	dp_memory_free(snapshot->echo_mem, snapshot->echo_bytes);
+	for (size_t i = 0; i < LB_N_ELEMENTS(snapshot->portless_mem); i++)
+		dp_memory_free(snapshot->portless_mem[i], snapshot->portless_bytes[i]);
 	free(snapshot->networks_mem);
 	free(snapshot->answering_mem);
 	dp_memory_free(snapshot->backends_mem, snapshot->n_ids * sizeof(struct dp_backend));

@@ -70,6 +70,11 @@ struct dp_answering_port {
 struct dp_snapshot {
 	const struct lb_service_table *match;
 	const struct lb_service_table *echo; /**< whose echo a service address' is */
+	/**
+	 * Of TCP and of UDP: the service whose backend a packet's addresses decide, whatever
+	 * its ports; n_services where ports may make it another's, or another backend's.
+	 */
+	const struct lb_service_table *portless[2];
 	const struct dp_service *services;
 	const struct dp_backend *backends; /**< by id */
 	const uint8_t *tunnels;            /**< LB_TUNNEL_* by UDP port, host order */
@@ -87,6 +92,8 @@ struct dp_snapshot {
 	size_t match_bytes;
 	void *echo_mem;
 	size_t echo_bytes;
+	void *portless_mem[2];
+	size_t portless_bytes[2];
 	struct dp_service *services_mem;
 	size_t n_services;
 	struct dp_backend *backends_mem;

@@ -276,10 +276,13 @@ def judge_icmp(view, at, dst, piece, is_cut):
         raise Verdict("kernel")
     try:
         src, proto, l4 = read_quote(view, at + 8, dst.version)
+        # Here the balancer answers echo, and no service goes by addresses alone.
         if src != dst or proto == (wire.ICMP if dst.version == 4 else wire.ICMPV6):
             raise Verdict("kernel")
         port = 0
         if proto in (wire.TCP, wire.UDP):
+            if l4 is None:
+                raise Verdict("kernel")
             port = struct.unpack("!H", view.load(l4, 8)[:2])[0]
     except Verdict as verdict:
         # A quote that is of no use makes it no error about a flow.
@@ -288,24 +291,34 @@ def judge_icmp(view, at, dst, piece, is_cut):
 
 
 def read_quote(view, at, version):
-    """Whose packet it was, its protocol, and where its ports are."""
+    """Whose packet it was, its protocol, and where its ports are: None, of a later fragment."""
     if version == 4:
         head = view.load(at, 20)
         length = (head[0] & 15) * 4
-        if head[0] >> 4 != 4 or length < 20 or struct.unpack_from("!H", head, 6)[0] & 0x1FFF:
+        if head[0] >> 4 != 4 or length < 20:
             raise Verdict("kernel")
         view.load(at, length)
-        return ipaddress.ip_address(head[12:16]), head[9], at + length
+        is_later = struct.unpack_from("!H", head, 6)[0] & 0x1FFF
+        return ipaddress.ip_address(head[12:16]), head[9], None if is_later else at + length
     head = view.load(at, 40)
     if head[0] >> 4 != 6:
         raise Verdict("kernel")
     proto, l4, piece = walk(view, head[6], at + 40)
-    if piece.is_later:
+    if piece.is_later and proto in EXTENSIONS:
         raise Verdict("kernel")
-    return ipaddress.ip_address(head[8:24]), proto, l4
+    return ipaddress.ip_address(head[8:24]), proto, None if piece.is_later else l4
 
 
 # --- random packets ---
+
+def cut_quote(rng, quoted):
+    """As a later fragment of it."""
+    if IP in quoted:
+        quoted.frag = 1 + rng.randrange(100)
+        return quoted
+    return IPv6(src=quoted.src, dst=quoted.dst) / IPv6ExtHdrFragment(
+        offset=1 + rng.randrange(100), m=rng.randrange(2)) / quoted.payload
+
 
 def random_l4(rng, dst, client):
     dport = rng.choice((80, 53, 443))
@@ -316,7 +329,10 @@ def random_l4(rng, dst, client):
     udp = UDP(sport=sport, dport=rng.choice((dport, dport, 4789, 6080, 6081)))
     layer = IP if version == 4 else IPv6
     quoted = layer(src=dst, dst=client) / rng.choice((
-        TCP(sport=dport, dport=sport), UDP(sport=dport, dport=sport), Raw(b"\0" * 8)))
+        TCP(sport=dport, dport=sport), UDP(sport=dport, dport=sport), Raw(b"\0" * 8),
+        ICMP(type=0) if version == 4 else ICMPv6EchoReply()))
+    if rng.randrange(4) == 0:
+        quoted = cut_quote(rng, quoted)
     if version == 4:
         error = ICMP(type=rng.choice((3, 11, 12, 5)), code=0) / quoted
         other = ICMP(type=rng.choice((0, 13)))

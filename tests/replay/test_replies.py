@@ -163,6 +163,79 @@ class TooBig(ReplyCase):
             with self.subTest(words):
                 self.assertEqual(d["reason"] or d["verdict"], expected)
 
+    def test_answers_fit_the_link_that_they_leave_by(self):
+        """RFC 1812, 4.3.2.3: 576; RFC 4443, 2.4(c): 1280. An echo's is as long as the request."""
+        for mtu, family in ((576, 4), (1280, 4), (1280, 6), (1500, 4), (1500, 6)):
+            way = Way(1, family, "vxlan", 4)
+            port = {"mtu": mtu} if mtu >= 1280 else {"mtu": mtu,
+                                                    "addresses": [f"{lib.OUTER}/24"]}
+            head = 28 if family == 4 else 48
+            asked = wire.echo_request(way.client, way.vip, b"p" * (mtu - head))
+            self.assertEqual(len(asked), mtu)
+            packets = [at(i, way.packet(n)) for i, n in enumerate((max(mtu, 1281), 9000))]
+            packets.append(at(2, asked))
+            result = self.same(packets, config(way.service(), port=port))
+            lengths = []
+            for frame in result.output.packets:
+                ip = wire.parse_ether(frame.data).payload
+                wire.parse_icmp(wire.parse_ip(ip))
+                lengths.append(len(ip))
+            error = 576 if family == 4 else 1280
+            self.assertEqual(lengths, [error, error, mtu])
+
+    def error(self, way, n_bytes, **fields):
+        """A router's, of n_bytes, about the service's packet."""
+        bare = wire.too_big(lib.ROUTER if way.family == 4 else lib.ROUTER6,
+                            wire.udp(way.vip, way.client, 80, 1000))
+        quoted = wire.udp(way.vip, way.client, 80, 1000,
+                          random.Random(n_bytes).randbytes(n_bytes - len(bare)))
+        return wire.too_big(lib.ROUTER if way.family == 4 else lib.ROUTER6, quoted, **fields)
+
+    def test_errors_of_the_usual_size_pass_every_way(self):
+        """What RFC 1812 and RFC 4443 let a router send fits with any outer header."""
+        ways = all_ways()
+        packets = [at(i, self.error(way, 576 if way.family == 4 else 1280))
+                   for i, way in enumerate(ways)]
+        settings = config(*[way.service() for way in ways])
+        result = self.same(packets, settings)
+        self.assertEqual(set(result.column("verdict")), {"forward"})
+        for way, packet, left in zip(ways, packets, self.outputs(result, packets)):
+            self.assertEqual(len(left), 1)
+            self.assertEqual(wire.parse_tunnel(left[0], way.mode).inner, packet.data[14:])
+
+    def test_errors_that_do_not_fit(self):
+        """Nobody is told of an error; it is cut as other packets are where it may be."""
+        way, six = Way(1, 4, "ipip", 4), Way(2, 6, "ipip", 4)
+        rows = [("DF", 4, "inner", self.error(way, 1500, fragment=DF), "too_big"),
+                ("without DF", 4, "inner", self.error(way, 1500), "forward"),
+                ("the last byte", 4, "inner", self.error(way, 1381), "forward"),
+                ("not to be cut", 4, "drop", self.error(way, 1381), "too_big"),
+                ("that fits", 4, "drop", self.error(way, 1380, fragment=DF), "forward"),
+                ("cut outside", 4, "outer", self.error(way, 1500), "forward"),
+                ("IPv6", 6, "inner", self.error(six, 1381), "too_big")]
+        for words, family, fragment, packet, expected in rows:
+            with self.subTest(words):
+                settings = config(way.service(fragment=fragment), six.service(),
+                                  port={"mtu": self.MTU})
+                result = self.replay([at(0, packet)], settings)
+                d = result.decisions[0]
+                self.assertEqual(d["reason"] or d["verdict"], expected)
+                left = [p.data for p in result.output.packets]
+                ips = [wire.parse_ether(frame).payload for frame in left]
+                self.assertLessEqual(max(map(len, ips), default=0), self.MTU)
+                if expected == "forward" and fragment == "outer":
+                    left = [left[0][:14] + wire.put_together(ips)]
+                inner = [wire.parse_tunnel(frame, "ipip").inner for frame in left]
+                if expected == "forward":
+                    self.assertEqual(wire.put_together(inner) if len(inner) > 1 else inner[0],
+                                     packet)
+                self.assertEqual(len(left) > 0, expected == "forward")
+        result = self.replay([at(0, self.error(six, 1280))],
+                             config(six.service(), port={"mtu": 1280}))
+        ips = [wire.parse_ether(p.data).payload for p in result.output.packets]
+        self.assertEqual(len(ips), 2)
+        self.assertEqual(wire.put_together(ips)[20:], self.error(six, 1280))
+
     def test_from_and_to_whom_no_answer_goes(self):
         way = Way(1, 4, "ipip", 4)
         packet = way.packet(1500)
@@ -764,6 +837,52 @@ class Configured(ReplyCase):
         result = self.same([at(0, part) for part in parts], self.settings(echo="drop"))
         self.assertEqual(result.column("reason"), ["echo_refused"] * 80)
 
+    def quotes_of_echo(self, family):
+        """Words, and what of a backend's echo a router quotes, and whether it is one."""
+        vip, client = (VIP, CLIENT) if family == 4 else (VIP6, CLIENT6)
+        reply, request, other = (0, 8, 14) if family == 4 else (129, 128, 136)
+        whole = wire.icmp(vip, client, reply, 0, b"\0\1\0\1" + b"p" * 1000)
+        yield "a reply", whole[:200], True
+        yield "eight bytes of a reply", whole[:28 if family == 4 else 48], True
+        yield "a request", wire.icmp(vip, client, request, 0, b"\0\1\0\1ping"), True
+        first, later = wire.pieces(whole, 504)
+        yield "a reply's first fragment", first, True
+        yield "a reply's later fragment", later, True
+        yield "other ICMP", wire.icmp(vip, client, other, 0, b"\0\1\0\1" + b"p" * 16), False
+        yield "an error", wire.too_big(vip, wire.udp(client, vip, 1, 2)), False
+        yield "seven bytes of a reply", whole[:27 if family == 4 else 47], False
+
+    def test_errors_about_an_echo_follow_it(self):
+        """To its backend, before and after 20 were added, and what is no echo's is not."""
+        asked = {4: wire.echo_request(CLIENT, VIP), 6: wire.echo_request(CLIENT6, VIP6)}
+        rows = [(family, words, wire.too_big(lib.ROUTER if family == 4 else lib.ROUTER6, quote),
+                 is_echo) for family in (4, 6)
+                for words, quote, is_echo in self.quotes_of_echo(family)]
+        packets = [at(0, asked[4]), at(0, asked[6])]
+        packets += [at(seconds, row[2]) for seconds in (0.1, 0.5) for row in rows]
+        events = lib.items(*[{"at": "0.3s", "add": {"service": name, "name": f"{name}-{i}",
+                                                    "address": f"10.0.0.{10 + i}"}}
+                             for i in range(6, 26) for name in ("web", "web6")])
+        result = self.same(packets, self.settings(echo="forward"), events=events)
+        backends = dict(zip((4, 6), result.column("backend")))
+        for (family, words, _, is_echo), early, late in zip(
+                rows, result.decisions[2:], result.decisions[2 + len(rows):]):
+            with self.subTest(words, family=family):
+                for d in (early, late):
+                    self.assertEqual((d["verdict"], d["backend"], d["flow"]),
+                                     ("forward", backends[family], "hit") if is_echo else
+                                     ("kernel", None, "none"))
+        self.assertEqual(result.report["flows"], {"total": 2, "moved": 0, "broken": 0})
+        inner = wire.parse_tunnel(result.output.packets[2].data, "ipip").inner
+        self.assertEqual(inner, rows[0][2])
+
+    def test_errors_about_an_echo_that_the_balancer_answered(self):
+        errors = [wire.too_big(lib.ROUTER if family == 4 else lib.ROUTER6, quote)
+                  for family in (4, 6) for _, quote, _ in self.quotes_of_echo(family)]
+        for echo in ("reply", "drop"):
+            result = self.same([at(0, error) for error in errors], self.settings(echo=echo))
+            self.assertEqual(set(result.column("verdict")), {"kernel"})
+
     def test_the_outer_packet_is_cut(self):
         ways = [way for way in all_ways() if way.family == 4 and way.mode != "l2"]
         rows = [(way, n, tags) for way in ways for n in (1400 - way.overhead + 1, 1500, 4000)
@@ -997,6 +1116,111 @@ class Errors(lib.ReplayCase):
         result = self.same(packets, self.settings(23))
         self.assertEqual(result.column("slot")[:len(rows)], result.column("slot")[len(rows):])
         self.assertEqual(set(result.column("flow")), {"miss"})
+
+
+class ErrorsAboutLaterFragments(lib.ReplayCase):
+    """They quote no ports: they go to a backend where addresses decide, and nowhere else."""
+
+    OTHER, OTHER6 = "198.51.100.20", "2001:db8:51::20"
+
+    def quoted(self, client, vip, make=wire.udp):
+        """What a router quotes of a datagram that a backend sent in fragments."""
+        whole = make(vip, client, 80, 1000, payload=b"x" * 400)
+        return wire.pieces(whole, 208)[1][:28 if "." in vip else 56]
+
+    def error(self, client, vip, make=wire.udp):
+        return wire.too_big(lib.ROUTER if "." in vip else lib.ROUTER6,
+                            self.quoted(client, vip, make))
+
+    @staticmethod
+    def clients(vip):
+        return [f"203.0.113.{i}" if "." in vip else f"2001:db8:113::{i:x}" for i in range(1, 31)]
+
+    def replay_pairs(self, services, vip, make):
+        """Of each client a packet of a flow, and the error. Their decisions."""
+        packets = [at(0, make(client, vip, 1000, 80)) for client in self.clients(vip)]
+        packets += [at(1, self.error(client, vip, make)) for client in self.clients(vip)]
+        result = self.same(packets, config(*services))
+        return result.decisions[:30], result.decisions[30:]
+
+    def test_where_addresses_decide(self):
+        """A service that is alone at its address, or has any port of it."""
+        by_source = {"affinity": "source-ip"}
+        around = service("around", 5, address="198.51.100.0/24", protocol="any", port="any")
+        rows = [
+            ("one port", [service("web", 5, protocol="tcp", **by_source)], VIP, wire.tcp),
+            ("any port", [service("web", 5, protocol="udp", port="any", **by_source), around],
+             VIP, wire.udp),
+            ("a prefix", [service("web", 5, address="198.51.100.0/28", protocol="any",
+                                  port="any", **by_source)], VIP, wire.udp),
+            ("beside another protocol's", [
+                service("web", 5, protocol="udp", **by_source),
+                service("other", 5, protocol="tcp")], VIP, wire.udp),
+            ("IPv6", [service("web", 5, address=VIP6, protocol="any", **by_source),
+                      service("all", 5, address="2001:db8:51::/48", protocol="tcp")], VIP6, wire.udp),
+        ]
+        for words, services, vip, make in rows:
+            with self.subTest(words):
+                flows, errors = self.replay_pairs(services, vip, make)
+                self.assertGreater(len({d["backend"] for d in flows}), 3)
+                for flow, error in zip(flows, errors):
+                    self.assertEqual((error["verdict"], error["service"], error["backend"]),
+                                     ("forward", "web", flow["backend"]))
+
+    def test_where_ports_would(self):
+        by_source = {"affinity": "source-ip"}
+        web = service("web", 5, protocol="udp", **by_source)
+        rows = [
+            ("by 5-tuple", [service("web", 5, protocol="udp")], VIP),
+            ("by source and port", [service("web", 5, protocol="udp",
+                                            affinity="source-ip-port")], VIP),
+            ("two ports", [web, service("other", 5, protocol="udp", port=81, **by_source)], VIP),
+            ("a port and any", [web, service("other", 5, protocol="any", port="any",
+                                             **by_source)], VIP),
+            ("a shorter prefix has the other ports", [
+                web, service("other", 5, address="198.51.100.0/24", protocol="any", port="any",
+                             **by_source)], VIP),
+            ("a far shorter one, and one beside it", [
+                web, service("other", 5, address="198.51.0.0/16", protocol="udp", port="any"),
+                service("near", 5, address="198.51.100.8/32", protocol="udp", **by_source)],
+             VIP),
+            ("IPv6, with IPv4 between", [
+                service("web", 5, address=VIP6, protocol="udp", **by_source),
+                service("four", 5, protocol="udp", **by_source),
+                service("all", 5, address="::/0", protocol="udp", port="any")], VIP6),
+        ]
+        for words, services, vip in rows:
+            with self.subTest(words):
+                _, errors = self.replay_pairs(services, vip, wire.udp)
+                self.assertEqual({d["verdict"] for d in errors}, {"kernel"})
+
+    def test_protocols_without_ports_have_their_flow(self):
+        """By address pair, before and after a change."""
+        packets, pairs = [], [(client, vip) for vip in (VIP, VIP6)
+                              for client in self.clients(vip)]
+        for client, vip in pairs:
+            packets.append(at(0, wire.ip(client, vip, 50, b"x" * 100)))
+        for client, vip in pairs:
+            later = wire.pieces(wire.ip(vip, client, 50, b"x" * 400), 208)[1]
+            packets.append(at(1, wire.too_big(lib.ROUTER if "." in vip else lib.ROUTER6, later)))
+        settings = config(*[service(name, 5, address=vip, protocol="any", port="any")
+                            for name, vip in (("web", VIP), ("web6", VIP6))])
+        events = lib.items(*[{"at": "0.5s", "add": {"service": name, "name": f"{name}-{i}",
+                                                    "address": f"10.0.0.{10 + i}"}}
+                             for i in range(6, 26) for name in ("web", "web6")])
+        result = self.same(packets, settings, events=events)
+        self.assertEqual(result.column("backend")[60:], result.column("backend")[:60])
+        self.assertEqual(result.column("flow"), ["miss"] * 60 + ["hit"] * 60)
+
+    def test_from_nowhere(self):
+        """And of what begins no flow none is begun."""
+        services = config(service(protocol="udp", affinity="source-ip"))
+        bad = wire.too_big("127.0.0.1", self.quoted(CLIENT, VIP))
+        good = self.error(CLIENT, VIP)
+        result = self.same([at(0, bad), at(1, good), at(2, good)], services)
+        self.assertEqual(result.column("reason"), ["martian_source", None, None])
+        self.assertEqual(result.column("flow")[1:], ["miss"] * 2)
+        self.assertEqual(result.report["flows"]["total"], 0)
 
 
 def answer_bytes(frame):

@@ -27,7 +27,7 @@ fragment_flaw(const struct lb_packet *p)
 			return "a fragment's fields where it is none";
 		return NULL;
 	}
-	if (p->kind == LB_PACKET_ICMP_ERROR)
+	if (p->kind == LB_PACKET_ICMP_ERROR || p->kind == LB_PACKET_ICMP_ERROR_LATER)
 		return "an ICMP error in a fragment";
 	if (is_first != (p->frag_offset == 0) || (is_first && !has_more))
 		return "a first fragment is one at 0 with more to come";
@@ -72,7 +72,9 @@ packet_flaw(const struct lb_packet *p, size_t n_bytes, size_t wire_bytes)
 		return "IPv6 without DF";
 	if (!p->is_v6 && !(lb_addr_is_v4(&p->key.src) && lb_addr_is_v4(&p->key.dst)))
 		return "an IPv4 packet's address is not one";
-	if (p->key.proto != 6 && p->key.proto != 17 && (p->key.sport_be | p->key.dport_be) != 0)
+	if (((p->key.proto != 6 && p->key.proto != 17) ||
+		    p->kind == LB_PACKET_ICMP_ERROR_LATER) &&
+		(p->key.sport_be | p->key.dport_be) != 0)
 		return "ports of a protocol that has none";
 	if ((p->tcp_flags != 0 || p->tcp_seq != 0) &&
 		(p->kind != LB_PACKET_FLOW || p->key.proto != 6))
