@@ -3,6 +3,7 @@
 /*
  * shuntd: the daemon. Arguments, start and stop; what it does is in control and dataplane.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "cfg_reader.h"
 #include "ctl_apply.h"
 #include "ctl_daemon.h"
+#include "ctl_etcd.h"
 #include "ctl_limits.h"
 #include "ctl_log.h"
 #include "ctl_notify.h"
@@ -19,10 +21,12 @@
 enum { DONE = 0, FAILED = 1, BAD_USAGE = 2, NOT_OVER };
 
 static const char help[] =
-	"Usage: shuntd --config FILE [--check] [--eal \"ARGUMENTS\"] [--foreground]\n"
+	"Usage: shuntd --config FILE|URL [--check] [--eal \"ARGUMENTS\"] [--foreground]\n"
 	"Balance the services of a configuration over their backends.\n"
 	"\n"
-	"  -c, --config FILE     the configuration (YAML)\n"
+	"  -c, --config FILE     the configuration (YAML), or where it is in etcd:\n"
+	"                        etcd://HOST[:PORT][,HOST[:PORT]...]/KEY, or etcds://...\n"
+	"                        by TLS; 'man shuntd' has users and certificates\n"
 	"  -C, --check           tell what is wrong with it, and start nothing\n"
 	"  -e, --eal \"…\"         more arguments for DPDK's EAL, split at blanks\n"
 	"  -f, --foreground      nothing: it never becomes a daemon; this is for scripts\n"
@@ -50,6 +54,7 @@ struct options {
 	bool is_check;
 	struct ctl_save_mark mark; /* of config, before it was read */
 	struct cfg_reader *reader; /* has read config */
+	struct ctl_etcd *etcd;     /* where config is; NULL: it is a file */
 };
 
 /* What a part of the start tells goes to the log once the part is over, and has come to ret.
@@ -84,8 +89,26 @@ read_config(const struct options *options, struct cfg_model *model)
 	struct messages messages;
 	FILE *to = open_messages(&messages);
 
-	return close_messages(&messages,
-		cfg_reader_read(options->reader, options->config, to, model));
+	if (options->etcd == NULL)
+		return close_messages(&messages,
+			cfg_reader_read(options->reader, options->config, to, model));
+	return close_messages(&messages, ctl_etcd_read_first(options->etcd, options->reader,
+						 !options->is_check, to, model));
+}
+
+/* Where the configuration is. */
+static int
+open_config(struct options *options)
+{
+	struct messages messages;
+	FILE *to = open_messages(&messages);
+	int ret = 0;
+
+	if (ctl_etcd_is(options->config))
+		ret = ctl_etcd_create(options->config, to, &options->etcd);
+	else
+		options->mark = ctl_save_look(options->config);
+	return close_messages(&messages, ret);
 }
 
 static int
@@ -114,6 +137,7 @@ run(const struct options *options, struct cfg_model *model, struct dp *dp)
 	const uint64_t sleep_ns = plane->idle == CFG_IDLE_ADAPTIVE ? plane->idle_sleep_ns : 0;
 	const struct ctl_daemon_conf conf = {.config_path = options->config,
 		.mark = options->mark,
+		.etcd = options->etcd,
 		.reader = options->reader,
 		.dp = dp};
 	struct ctl_daemon *daemon;
@@ -237,11 +261,26 @@ read_options(int argc, char *argv[], struct options *out)
 	return NOT_OVER;
 }
 
+static int
+load_and_start(const struct options *options)
+{
+	struct cfg_model model;
+	const int ret = read_config(options, &model);
+	int status = DONE;
+
+	/* An etcd that cannot be reached may be there at the next try; a file stays wrong. */
+	if (ret != 0)
+		return options->etcd != NULL && ret != -EINVAL ? FAILED : BAD_USAGE;
+	if (!options->is_check)
+		status = start(options, &model);
+	cfg_model_fini(&model);
+	return status;
+}
+
 int
 main(int argc, char *argv[])
 {
 	struct options options = {.program = argv[0]};
-	struct cfg_model model;
 	int status;
 
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -254,12 +293,8 @@ main(int argc, char *argv[])
 		ctl_log(CTL_LOG_ERROR, "there is not enough memory");
 		return FAILED;
 	}
-	status = BAD_USAGE;
-	options.mark = ctl_save_look(options.config);
-	if (read_config(&options, &model) == 0) {
-		status = options.is_check ? DONE : start(&options, &model);
-		cfg_model_fini(&model);
-	}
+	status = open_config(&options) == 0 ? load_and_start(&options) : BAD_USAGE;
+	ctl_etcd_destroy(options.etcd);
 	cfg_reader_destroy(options.reader);
 	return status;
 }

@@ -22,7 +22,7 @@ _shuntctl()
 			;;
 		-t | --timeout | --address | --protocol | --port | --table | --affinity | --forward | \
 			--tunnel-port | --vni | --carry | --echo | --fragment | --mss-clamp | \
-			--quic | --weight | --state | --mac | --zone | --quic-id)
+			--quic | --weight | --state | --mac | --zone | --quic-id | --revision)
 			((++i))
 			;;
 		-*) ;;
@@ -45,7 +45,7 @@ _shuntctl()
 	--fragment) names=(inner outer drop) ;;
 	--mss-clamp) names=(auto) ;;
 	--state) names=(up drain down) ;;
-	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --weight | --mac | --zone | --quic-id)
+	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --weight | --mac | --zone | --quic-id | --revision)
 		return
 		;;
 	*)
@@ -58,6 +58,7 @@ _shuntctl()
 					--tunnel-port --vni --carry --echo --fragment
 					--mss-clamp --quic --save)
 				;;
+			'config push') names+=(--revision) ;;
 			'backend add') names+=(--weight --state --mac --zone --quic-id --save) ;;
 			'service remove' | 'backend remove' | 'backend drain' | 'backend up' | \
 				'backend down' | 'backend weight')
@@ -70,7 +71,7 @@ _shuntctl()
 			case ${words[0]} in
 			service) names=(list show add remove) ;;
 			backend) names=(list add remove drain up down weight) ;;
-			config) names=(show save) ;;
+			config) names=(show save push) ;;
 			explain) names=(tcp udp) ;;
 			plan | reload)
 				mapfile -t COMPREPLY < <(compgen -f -- "$word")
@@ -82,6 +83,10 @@ _shuntctl()
 			'service show' | 'service remove' | 'backend list')
 				[ ${#words[@]} -gt 2 ] ||
 					mapfile -t names < <(_shuntctl_names "$socket" service)
+				;;
+			'config push')
+				[ ${#words[@]} -gt 2 ] || mapfile -t COMPREPLY < <(compgen -f -- "$word")
+				return
 				;;
 			'backend weight')
 				[ ${#words[@]} -gt 2 ] ||

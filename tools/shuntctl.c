@@ -43,6 +43,9 @@ static const char help[] =
 	"  reload [FILE]              checked first; all of it or nothing\n"
 	"  config show                what runs, as a file that shuntd would start from\n"
 	"  config save                the same into shuntd's own file, without comments\n"
+	"  config push FILE [--revision N]\n"
+	"                             check FILE and write it to etcd, where shuntd has\n"
+	"                             its configuration; unless another did since\n"
 	"\n"
 	"  -s, --socket PATH          of the daemon (default: SHUNT_SOCKET, or\n"
 	"                             " CTL_SOCKET_DEFAULT ")\n"
@@ -88,6 +91,7 @@ static const struct option long_options[] = {
 	{"mac", required_argument, NULL, FIRST_VALUE + SHUNTCTL_MAC},
 	{"zone", required_argument, NULL, FIRST_VALUE + SHUNTCTL_ZONE},
 	{"quic-id", required_argument, NULL, FIRST_VALUE + SHUNTCTL_QUIC_ID},
+	{"revision", required_argument, NULL, FIRST_VALUE + SHUNTCTL_REVISION},
 	{NULL, 0, NULL, 0},
 };
 
@@ -135,6 +139,7 @@ static const struct command commands[] = {
 	{{"reload", NULL}, " [FILE]", shuntctl_reload, 0, 1, 0, 0},
 	{{"config", "show"}, "", shuntctl_config_show, 0, 0, 0, 0},
 	{{"config", "save"}, "", shuntctl_config_save, 0, 0, 0, 0},
+	{{"config", "push"}, " FILE", shuntctl_config_push, 1, 1, BIT(REVISION), 0},
 };
 
 /* group: the word before, or NULL. The nearest is named where a third of it differs at most. */

@@ -15,7 +15,7 @@
 
 enum { SHUNTCTL_DONE = 0, SHUNTCTL_FAILED = 1, SHUNTCTL_BAD_USAGE = 2 };
 
-/** Options that have a value, each for a key of the configuration file. */
+/** Options that have a value, each but the last for a key of the configuration file. */
 enum shuntctl_value {
 	SHUNTCTL_ADDRESS,
 	SHUNTCTL_PROTOCOL,
@@ -35,6 +35,7 @@ enum shuntctl_value {
 	SHUNTCTL_MAC,
 	SHUNTCTL_ZONE,
 	SHUNTCTL_QUIC_ID,
+	SHUNTCTL_REVISION,
 	SHUNTCTL_N_VALUES
 };
 
@@ -107,6 +108,7 @@ int shuntctl_top(struct shuntctl *ctl);
 int shuntctl_plan(struct shuntctl *ctl);
 int shuntctl_reload(struct shuntctl *ctl);
 int shuntctl_config_save(struct shuntctl *ctl);
+int shuntctl_config_push(struct shuntctl *ctl);
 
 /* shuntctl_edit.c */
 int shuntctl_service_add(struct shuntctl *ctl);

@@ -130,8 +130,9 @@ usual_ms(const char *method)
 static void
 tell_refusal(const char *method, const char *message, int code)
 {
-	const bool is_file =
-		strcmp(method, CTL_METHOD_RELOAD) == 0 || strcmp(method, CTL_METHOD_PLAN) == 0;
+	const bool is_file = strcmp(method, CTL_METHOD_RELOAD) == 0 ||
+			     strcmp(method, CTL_METHOD_PLAN) == 0 ||
+			     strcmp(method, CTL_METHOD_CONFIG_PUSH) == 0;
 
 	if (code != INVALID_PARAMS || !is_file)
 		(void)fputs("shuntctl: ", stderr);

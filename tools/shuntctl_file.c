@@ -208,3 +208,47 @@ shuntctl_config_save(struct shuntctl *ctl)
 {
 	return shuntctl_ask(ctl, CTL_METHOD_CONFIG_SAVE, NULL, NULL);
 }
+
+/* A revision of etcd's, which may be 0. */
+static bool
+read_revision(const char *text, json_int_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoll(text, &end, 10);
+	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+}
+
+static int
+print_push(const json_t *result)
+{
+	(void)printf("etcd has it at revision %" JSON_INTEGER_FORMAT ", hash %s\n",
+		json_integer_value(json_object_get(result, CTL_KEY_REVISION)),
+		shuntctl_text_of(result, CTL_KEY_HASH));
+	return shuntctl_finish_output();
+}
+
+int
+shuntctl_config_push(struct shuntctl *ctl)
+{
+	const char *text = ctl->values[SHUNTCTL_REVISION];
+	json_int_t revision = 0;
+	json_t *params;
+	int status;
+
+	if (text != NULL && !read_revision(text, &revision))
+		return shuntctl_usage_error("--revision: expected one of etcd's, or 0 for a "
+					    "key "
+					    "that is not there, and found '%s'",
+			text);
+	status = make_params(ctl->args[0], &params);
+	if (status != SHUNTCTL_DONE)
+		return status;
+	if (text != NULL &&
+		json_object_set_new(params, CTL_KEY_REVISION, json_integer(revision)) != 0) {
+		json_decref(params);
+		return shuntctl_no_memory();
+	}
+	return shuntctl_ask(ctl, CTL_METHOD_CONFIG_PUSH, params, print_push);
+}

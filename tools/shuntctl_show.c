@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
+#include <time.h>
 
 #include "ctl_proto.h"
 #include "lb_compiler.h"
@@ -74,6 +75,58 @@ print_announce(const json_t *result)
 		(void)printf("announced      off\n");
 }
 
+#define TIME_BYTES sizeof("YYYY-MM-DD hh:mm:ss")
+
+/* A time of Unix' as people here tell it; "?" where there is none. */
+static const char *
+time_of(const json_t *seconds, char text[TIME_BYTES])
+{
+	const time_t time = (time_t)json_integer_value(seconds);
+	struct tm parts;
+
+	if (!json_is_integer(seconds) || localtime_r(&time, &parts) == NULL ||
+		strftime(text, TIME_BYTES, "%F %T", &parts) == 0)
+		return "?";
+	return text;
+}
+
+/* What is not as it should be, a line each. */
+static void
+print_etcd_faults(const json_t *etcd)
+{
+	const json_t *refused = json_object_get(etcd, CTL_KEY_REFUSED_DOCUMENT);
+	const json_t *copy = json_object_get(etcd, CTL_KEY_COPY);
+
+	if (!json_is_null(json_object_get(etcd, CTL_KEY_ERROR)))
+		(void)printf("               %s\n", shuntctl_text_of(etcd, CTL_KEY_ERROR));
+	if (json_is_object(refused))
+		(void)printf("               revision %" JSON_INTEGER_FORMAT
+			     " is refused: %s\n",
+			number_of(refused, CTL_KEY_REVISION),
+			shuntctl_text_of(refused, CTL_KEY_ERROR));
+	if (!json_is_null(json_object_get(copy, CTL_KEY_ERROR)))
+		(void)printf("               the copy cannot be written: %s\n",
+			shuntctl_text_of(copy, CTL_KEY_ERROR));
+}
+
+static void
+print_etcd(const json_t *etcd)
+{
+	const json_t *copy = json_object_get(etcd, CTL_KEY_COPY);
+	char text[TIME_BYTES];
+
+	if (!json_is_object(etcd))
+		return;
+	(void)printf("etcd           revision %" JSON_INTEGER_FORMAT ", hash %s, ",
+		number_of(etcd, CTL_KEY_REVISION), shuntctl_text_of(etcd, CTL_KEY_HASH));
+	if (json_is_true(json_object_get(etcd, CTL_KEY_FROM_COPY)))
+		(void)printf("from the copy of %s, etcd ",
+			time_of(json_object_get(copy, CTL_KEY_SAVED), text));
+	(void)printf("%s since %s\n", shuntctl_text_of(etcd, CTL_KEY_STATE),
+		time_of(json_object_get(etcd, CTL_KEY_SINCE), text));
+	print_etcd_faults(etcd);
+}
+
 static int
 print_status(const json_t *result)
 {
@@ -90,6 +143,7 @@ print_status(const json_t *result)
 	(void)printf("configuration  %s, generation %" JSON_INTEGER_FORMAT "\n",
 		shuntctl_text_of(result, CTL_KEY_CONFIG),
 		number_of(result, CTL_KEY_GENERATION));
+	print_etcd(json_object_get(result, CTL_KEY_ETCD));
 	(void)printf("services       %" JSON_INTEGER_FORMAT "\n",
 		number_of(result, CTL_KEY_SERVICES));
 	print_announce(result);

@@ -39,6 +39,7 @@ struct waiting {
 
 struct ctl_daemon {
 	const char *config_path;
+	struct ctl_etcd *etcd; /* NULL: a file */
 	struct ctl_save_mark mark;
 	struct cfg_reader *reader;
 	struct dp *dp;
@@ -121,14 +122,23 @@ end_reload(struct ctl_daemon *daemon, uint64_t generation)
 	ctl_notify_ready();
 }
 
+static void
+free_origin(struct ctl_origin *origin)
+{
+	free(origin->what);
+	ctl_etcd_document_fini(&origin->document);
+}
+
 /* Of a change that is in force. */
 static void
-note_change(struct ctl_daemon *daemon, const struct waiting *waiting)
+note_change(struct ctl_daemon *daemon, struct waiting *waiting)
 {
 	const char *what = waiting->origin.what;
 
 	if (waiting->origin.mark.is_there)
 		daemon->mark = waiting->origin.mark;
+	if (waiting->origin.document.text != NULL)
+		ctl_etcd_note_in_force(daemon->etcd, &waiting->origin.document);
 	ctl_log(CTL_LOG_NOTICE, "generation %" PRIu64 ": %s", waiting->generation,
 		what != NULL ? what : "a change");
 }
@@ -162,7 +172,9 @@ answer_waiting(struct ctl_daemon *daemon, uint64_t generation, const char *messa
 			waiting->fn(daemon, NULL, waiting->call);
 		else
 			answer_call(waiting->call, generation, message);
-		free(waiting->origin.what);
+		if (message != NULL && waiting->origin.document.text != NULL)
+			ctl_etcd_note_refused(daemon->etcd, &waiting->origin.document, message);
+		free_origin(&waiting->origin);
 		free(waiting);
 	}
 	end_reload(daemon, generation);
@@ -288,8 +300,10 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 	struct waiting *waiting = calloc(1, sizeof(*waiting));
 
 	if (waiting == NULL) {
+		struct ctl_origin lost = *origin;
+
 		cfg_model_fini(next);
-		free(origin->what);
+		free_origin(&lost);
 		if (call != NULL)
 			ctl_params_no_memory(call);
 		return;
@@ -483,6 +497,14 @@ open_metrics(struct ctl_daemon *daemon)
 }
 
 static void
+on_document(void *context, struct ctl_etcd_document *document)
+{
+	struct ctl_daemon *daemon = context;
+
+	ctl_reload_document(daemon->reload, document);
+}
+
+static void
 on_look(void *context)
 {
 	struct ctl_daemon *daemon = context;
@@ -523,6 +545,9 @@ start(struct ctl_daemon *daemon)
 		ret = ctl_notify_watch(daemon->loop);
 	if (ret == 0)
 		ret = put_first_in_force(daemon);
+	if (ret == 0 && daemon->etcd != NULL)
+		ret = ctl_etcd_start(daemon->etcd, daemon->loop, daemon->aside, on_document,
+			daemon);
 	if (ret == 0)
 		ret = ctl_loop_add_timer(daemon->loop, CTL_UNREACHED_LOOK_MS,
 			CTL_UNREACHED_LOOK_MS, on_look, daemon, NULL);
@@ -539,6 +564,7 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 	if (daemon == NULL)
 		return -ENOMEM;
 	daemon->config_path = conf->config_path;
+	daemon->etcd = conf->etcd;
 	daemon->mark = conf->mark;
 	daemon->reader = conf->reader;
 	daemon->dp = conf->dp;
@@ -574,6 +600,7 @@ ctl_daemon_destroy(struct ctl_daemon *daemon)
 	if (daemon == NULL)
 		return;
 	ctl_telemetry_close(daemon->telemetry);
+	ctl_etcd_stop(daemon->etcd);
 	ctl_reload_stop(daemon->reload);
 	answer_waiting(daemon, UINT64_MAX, "shuntd stops");
 	ctl_aside_destroy(daemon->aside);
@@ -636,6 +663,12 @@ struct ctl_reload *
 ctl_daemon_reload(const struct ctl_daemon *daemon)
 {
 	return daemon->reload;
+}
+
+struct ctl_etcd *
+ctl_daemon_etcd(const struct ctl_daemon *daemon)
+{
+	return daemon->etcd;
 }
 
 struct ctl_aside *

@@ -17,6 +17,7 @@
 #include "cfg_reader.h"
 #include "ctl_announce.h"
 #include "ctl_aside.h"
+#include "ctl_etcd.h"
 #include "ctl_health.h"
 #include "ctl_ports.h"
 #include "ctl_reload.h"
@@ -29,6 +30,8 @@ struct ctl_daemon; /* opaque */
 struct ctl_daemon_conf {
 	const char
 		*config_path; /**< what a reload reads, unless it is told another; not owned */
+	struct ctl_etcd
+		*etcd; /**< has read config_path, which is in etcd; NULL: a file. Not owned */
 	struct ctl_save_mark mark; /**< of config_path, before it was read */
 	struct cfg_reader *reader; /**< has read config_path; the thread aside's, not owned */
 	struct dp *dp;             /**< with its ports open, not running yet */
@@ -86,6 +89,9 @@ void ctl_daemon_release_view(struct ctl_daemon *daemon, struct ctl_view *view);
 /** What each method that changes something asks first. */
 struct ctl_reload *ctl_daemon_reload(const struct ctl_daemon *daemon);
 
+/** Where the configuration is from; NULL: a file. */
+struct ctl_etcd *ctl_daemon_etcd(const struct ctl_daemon *daemon);
+
 /** For what takes too long to be done here. */
 struct ctl_aside *ctl_daemon_aside(const struct ctl_daemon *daemon);
 
@@ -120,6 +126,7 @@ void ctl_daemon_read_rpc_stats(const struct ctl_daemon *daemon, struct ctl_rpc_s
 struct ctl_origin {
 	char *what; /**< for the log, in a few words, of malloc(); NULL: no memory for them */
 	struct ctl_save_mark mark; /**< of config_path, where that was read; or of no file */
+	struct ctl_etcd_document document; /**< text NULL: it is from elsewhere */
 };
 
 /**

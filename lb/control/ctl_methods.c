@@ -26,6 +26,7 @@ static const struct ctl_method methods[] = {
 	{CTL_METHOD_RELOAD, ctl_method_reload},
 	{CTL_METHOD_CONFIG_SHOW, ctl_method_config_show},
 	{CTL_METHOD_CONFIG_SAVE, ctl_method_config_save},
+	{CTL_METHOD_CONFIG_PUSH, ctl_method_config_push},
 };
 
 const struct ctl_method *

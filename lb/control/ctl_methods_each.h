@@ -9,6 +9,7 @@
  */
 
 #include "cfg_model.h"
+#include "ctl_etcd.h"
 #include "ctl_rpc.h"
 
 /* ctl_methods_show.c: what is. */
@@ -33,6 +34,12 @@ void ctl_method_reload(void *context, const json_t *params, struct ctl_call *cal
 void ctl_method_plan(void *context, const json_t *params, struct ctl_call *call);
 void ctl_method_config_show(void *context, const json_t *params, struct ctl_call *call);
 void ctl_method_config_save(void *context, const json_t *params, struct ctl_call *call);
+
+/* ctl_methods_etcd.c: what etcd has. */
+void ctl_method_config_push(void *context, const json_t *params, struct ctl_call *call);
+
+/** Of status: how it is with etcd; null where the configuration is a file. */
+json_t *ctl_method_make_etcd(struct ctl_etcd *etcd);
 
 /* ctl_methods_explain.c. */
 void ctl_method_explain(void *context, const json_t *params, struct ctl_call *call);

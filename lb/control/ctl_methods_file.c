@@ -220,11 +220,17 @@ ctl_method_config_save(void *context, const json_t *params, struct ctl_call *cal
 	static const char *const keys[] = {NULL};
 	struct ctl_daemon *daemon = context;
 
+	if (!ctl_params_check(params, keys, call))
+		return;
+	if (ctl_daemon_etcd(daemon) != NULL) {
+		ctl_call_error(call, CTL_RPC_REFUSED,
+			"the configuration is etcd's; 'shuntctl config show' writes what runs, "
+			"and 'shuntctl config push FILE' puts a file there");
+		return;
+	}
 	/* Not while a reload may be reading the very file, and not the state before a change
 	 * that was asked for first. */
-	if (!ctl_params_check(params, keys, call) ||
-		ctl_reload_defer(ctl_daemon_reload(daemon), ctl_method_config_save, params,
-			call) ||
+	if (ctl_reload_defer(ctl_daemon_reload(daemon), ctl_method_config_save, params, call) ||
 		ctl_daemon_defer(daemon, save, call))
 		return;
 	save(daemon, NULL, call);

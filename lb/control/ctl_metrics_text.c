@@ -458,6 +458,48 @@ put_control(const struct ctl_daemon *daemon, FILE *to)
 		"Clients cut off for not reading their answers.", stats.stalled);
 }
 
+static void
+put_etcd_documents(const struct ctl_etcd_status *status, FILE *to)
+{
+	static const char name[] = "etcd_documents_total";
+
+	begin(to, name, counter, "Configurations that came from etcd, by what was done.");
+	(void)fprintf(to,
+		"shunt_%s{result=\"applied\"} %" PRIu64 "\n"
+		"shunt_%s{result=\"refused\"} %" PRIu64 "\n",
+		name, status->n_applied, name, status->n_refused);
+}
+
+/* Nothing where the configuration is a file. */
+static void
+put_etcd(const struct ctl_daemon *daemon, FILE *to)
+{
+	struct ctl_etcd *etcd = ctl_daemon_etcd(daemon);
+	struct ctl_etcd_status status;
+
+	if (etcd == NULL)
+		return;
+	ctl_etcd_read_status(etcd, &status);
+	put_number(to, "etcd_watching", gauge,
+		"Whether etcd is there and tells what changes (1) or not (0).",
+		status.link == CTL_ETCD_WATCHING);
+	put_number(to, "etcd_failures_total", counter,
+		"Loads and watches of the configuration that failed.", status.n_failures);
+	put_number(to, "etcd_revision", gauge,
+		"Of the configuration in force, the revision of its key.", status.revision);
+	put_number(to, "etcd_from_copy", gauge,
+		"Whether the start took the copy on the disk, and nothing newer has come (1).",
+		status.is_copy);
+	put_number(to, "etcd_refused", gauge,
+		"Whether the last configuration that came was refused (1).",
+		status.refused_revision != 0);
+	put_number(to, "etcd_copy_written", gauge,
+		"Whether the copy on the disk is of the configuration in force (1) or could "
+		"not be written (0).",
+		status.copy_why[0] == '\0');
+	put_etcd_documents(&status, to);
+}
+
 void
 ctl_metrics_write(const struct ctl_daemon *daemon, const struct ctl_metrics_busy *busy,
 	FILE *to)
@@ -474,4 +516,5 @@ ctl_metrics_write(const struct ctl_daemon *daemon, const struct ctl_metrics_busy
 	for (size_t i = 0; i < LB_N_ELEMENTS(backend_figures); i++)
 		put_backend_figure(daemon, &backend_figures[i], to);
 	put_control(daemon, to);
+	put_etcd(daemon, to);
 }

@@ -36,6 +36,7 @@
 #define CTL_METHOD_RELOAD         "reload"
 #define CTL_METHOD_CONFIG_SHOW    "config.show"
 #define CTL_METHOD_CONFIG_SAVE    "config.save"
+#define CTL_METHOD_CONFIG_PUSH    "config.push"
 
 /* Keys, of parameters and of results. */
 
@@ -135,6 +136,17 @@
 #define CTL_KEY_SPREAD_BY        "spread_by"  /**< over the workers: device or workers */
 #define CTL_KEY_MISSED           "missed"     /**< by the device; packets, by reason */
 #define CTL_KEY_MTU              "mtu"
+#define CTL_KEY_ETCD             "etcd"     /**< of status; null: the configuration is a file */
+#define CTL_KEY_SINCE            "since"    /**< seconds of Unix time */
+#define CTL_KEY_ERROR            "error"    /**< in words; null: there is none */
+#define CTL_KEY_FAILURES         "failures" /**< loads and watches that failed */
+#define CTL_KEY_REVISION         "revision" /**< of the key, in etcd; null: none */
+#define CTL_KEY_KNOWN_REVISION   "known_revision" /**< the same of the last heard of */
+#define CTL_KEY_FROM_COPY        "from_copy"
+#define CTL_KEY_APPLIED          "applied"
+#define CTL_KEY_REFUSED_DOCUMENT "refused_document" /**< the last; null: it was not refused */
+#define CTL_KEY_COPY             "copy"
+#define CTL_KEY_SAVED            "saved"         /**< seconds of Unix time; null: never */
 #define CTL_KEY_ANNOUNCE         "announce"      /**< null: off */
 #define CTL_KEY_ANNOUNCED        "announced"     /**< of status: how many; null: off */
 #define CTL_KEY_NOT_ANNOUNCED    "not_announced" /**< why, in words; null */

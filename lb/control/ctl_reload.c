@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,9 +17,12 @@
 
 #define STOPS "shuntd stops"
 
-/* A change that waits for its turn. */
+/* What asks for a change that waits for its turn. */
+enum asker { ASKED_BY_CALL, ASKED_BY_SIGNAL, ASKED_BY_ETCD };
+
 struct change {
-	ctl_method_fn fn; /* NULL: a signal asks for a reload */
+	enum asker asker;
+	ctl_method_fn fn; /* of a call */
 	json_t *params;
 	struct ctl_call *call;
 	struct change *next;
@@ -27,26 +31,30 @@ struct change {
 struct ctl_reload {
 	struct ctl_daemon *daemon;
 	struct ctl_loop *loop;
-	struct ctl_timer *turn; /* not NULL: the first change has its turn then */
-	struct change *first;   /* as they came */
-	struct change **last;   /* where the next is put */
-	size_t n_hangups;       /* reloads by signal that wait or are read */
-	bool has_hangup;        /* one waits: its file is not being read yet */
+	struct ctl_timer *turn;            /* not NULL: the first change has its turn then */
+	struct change *first;              /* as they came */
+	struct change **last;              /* where the next is put */
+	size_t n_hangups;                  /* reloads by signal that wait or are read */
+	bool has_hangup;                   /* one waits: its file is not being read yet */
+	struct ctl_etcd_document document; /* that waits; text NULL: none */
 	bool is_reading;
 	bool is_taking_turn;
 	bool is_over;
 	bool is_refused; /* the last reload, and systemd knows */
 };
 
-/* A file that is read aside, to be put in force. */
+/* What is read aside, to be put in force. */
 struct reading {
 	struct ctl_task task;
+	enum asker asker;
 	struct ctl_reload *reload; /* the control thread's */
-	struct ctl_call *call;     /* the same; NULL: a signal asked */
+	struct ctl_call *call;     /* the same; of a call that asked */
 	struct cfg_reader *reader; /* the thread's */
 	const atomic_bool *stop;
 	char *path;
-	const char *own_path; /* of the daemon's configuration */
+	const char *own_path;              /* of the daemon's configuration */
+	struct ctl_etcd *etcd;             /* where it is from; NULL: a file */
+	struct ctl_etcd_document document; /* text NULL: it is asked for first */
 	struct ctl_messages messages;
 	struct ctl_save_mark mark; /* where the file is that */
 	bool is_read;
@@ -122,38 +130,84 @@ open_regular(const char *path, const atomic_bool *stop, FILE *messages)
 	return -1;
 }
 
+/* NULL: messages say why. */
+static FILE *
+open_stream(const char *path, const atomic_bool *stop, FILE *messages)
+{
+	const int fd = open_regular(path, stop, messages);
+	FILE *stream = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+	if (fd >= 0 && stream == NULL) {
+		(void)fprintf(messages, "%s: cannot be opened: %s\n", path, strerror(errno));
+		(void)close(fd);
+	}
+	return stream;
+}
+
 bool
 ctl_reload_scan(struct cfg_reader *reader, const char *path, const atomic_bool *stop,
 	struct ctl_messages *messages, struct cfg_model *out)
 {
 	FILE *to = messages->errors.to;
-	const int fd = open_regular(path, stop, to);
-	FILE *stream;
+	FILE *stream = open_stream(path, stop, to);
 	int ret;
 
-	if (fd < 0)
+	if (stream == NULL)
 		return false;
-	stream = fdopen(fd, "r");
-	if (stream == NULL) {
-		(void)fprintf(to, "%s: cannot be opened: %s\n", path, strerror(errno));
-		(void)close(fd);
-		return false;
-	}
 	ret = cfg_reader_read_stream(reader, path, stream, stop, to, out);
 	(void)fclose(stream); /* only read from: nothing is lost */
 	return ret == 0;
 }
 
+/* 0, or what is wrong: -EFBIG, or what the kernel or the heap says. */
+static int
+read_stream(FILE *stream, size_t n_max, struct ctl_bytes *out)
+{
+	int ret = 0;
+	size_t n;
+
+	do {
+		char part[16384];
+
+		n = fread(part, 1, sizeof(part), stream);
+		if (ferror(stream) != 0)
+			return -errno;
+		if (ctl_bytes_length(out) + n > n_max)
+			return -EFBIG;
+		ret = ctl_bytes_append(out, part, n);
+	} while (ret == 0 && n > 0);
+	return ret;
+}
+
+bool
+ctl_reload_read_text(const char *path, size_t n_max, const atomic_bool *stop,
+	struct ctl_messages *messages, struct ctl_bytes *out)
+{
+	FILE *to = messages->errors.to;
+	FILE *stream = open_stream(path, stop, to);
+	int ret;
+
+	if (stream == NULL)
+		return false;
+	ret = read_stream(stream, n_max, out);
+	(void)fclose(stream); /* only read from: nothing is lost */
+	if (ret != 0)
+		(void)fprintf(to, "%s: cannot be read: %s\n", path, strerror(-ret));
+	return ret == 0;
+}
+
 /* Changes that wait. */
 
+/* params: copied; NULL: there are none. */
 static bool
-put(struct ctl_reload *reload, ctl_method_fn fn, const json_t *params, struct ctl_call *call)
+put(struct ctl_reload *reload, const struct change *what, const json_t *params)
 {
 	struct change *change = calloc(1, sizeof(*change));
 
 	if (change == NULL)
 		return false;
-	*change = (struct change){.fn = fn, .params = json_deep_copy(params), .call = call};
+	*change = *what;
+	change->params = json_deep_copy(params);
 	if (params != NULL && change->params == NULL) {
 		free(change);
 		return false;
@@ -183,7 +237,8 @@ free_change(struct change *change)
 	free(change);
 }
 
-static void start_reading(struct ctl_reload *reload, const char *path, struct ctl_call *call);
+static void start_reading(struct ctl_reload *reload, enum asker asker, const char *path,
+	struct ctl_call *call);
 
 static void
 take_turn(struct ctl_reload *reload)
@@ -193,11 +248,12 @@ take_turn(struct ctl_reload *reload)
 	if (change == NULL)
 		return;
 	reload->is_taking_turn = true;
-	if (change->fn != NULL) {
+	if (change->asker == ASKED_BY_CALL) {
 		change->fn(reload->daemon, change->params, change->call);
 	} else {
-		reload->has_hangup = false;
-		start_reading(reload, ctl_daemon_config_path(reload->daemon), NULL);
+		reload->has_hangup &= change->asker != ASKED_BY_SIGNAL;
+		start_reading(reload, change->asker, ctl_daemon_config_path(reload->daemon),
+			NULL);
 	}
 	reload->is_taking_turn = false;
 	free_change(change);
@@ -230,7 +286,8 @@ ctl_reload_defer(struct ctl_reload *reload, ctl_method_fn fn, const json_t *para
 {
 	if (reload->is_taking_turn || (!reload->is_reading && reload->first == NULL))
 		return false;
-	if (!put(reload, fn, params, call))
+	if (!put(reload, &(struct change){.asker = ASKED_BY_CALL, .fn = fn, .call = call},
+		    params))
 		ctl_params_no_memory(call);
 	return true;
 }
@@ -238,9 +295,8 @@ ctl_reload_defer(struct ctl_reload *reload, ctl_method_fn fn, const json_t *para
 /* Reloads. */
 
 static void
-run_reading(struct ctl_task *task)
+read_file(struct reading *reading)
 {
-	struct reading *reading = (struct reading *)task;
 	const struct ctl_save_mark own = ctl_save_look(reading->own_path);
 	const struct ctl_save_mark mark = ctl_save_look(reading->path);
 
@@ -251,21 +307,46 @@ run_reading(struct ctl_task *task)
 }
 
 static void
+run_reading(struct ctl_task *task)
+{
+	struct reading *reading = (struct reading *)task;
+	struct ctl_etcd_document *document = &reading->document;
+	FILE *to = reading->messages.errors.to;
+
+	if (reading->etcd == NULL)
+		read_file(reading);
+	else if (document->text != NULL ||
+		 ctl_etcd_fetch(reading->etcd, reading->stop, to, document) == 0)
+		reading->is_read =
+			cfg_reader_read_text(reading->reader, reading->path, document->text,
+				document->n_bytes, to, &reading->next) == 0;
+}
+
+static void
 free_reading(struct reading *reading)
 {
 	ctl_messages_close(&reading->messages);
+	ctl_etcd_document_fini(&reading->document);
 	if (reading->is_read)
 		cfg_model_fini(&reading->next);
 	free(reading->path);
 	free(reading);
 }
 
+/* Takes the document. */
 static struct ctl_origin
-origin_of(const struct reading *reading)
+take_origin(struct reading *reading)
 {
-	struct ctl_origin origin = {.mark = reading->mark};
+	struct ctl_origin origin = {.mark = reading->mark, .document = reading->document};
+	int n;
 
-	if (asprintf(&origin.what, "reload of %s", reading->path) < 0)
+	reading->document = (struct ctl_etcd_document){0};
+	if (origin.document.text != NULL)
+		n = asprintf(&origin.what, "revision %" PRIu64 " of %s",
+			origin.document.revision, reading->path);
+	else
+		n = asprintf(&origin.what, "reload of %s", reading->path);
+	if (n < 0)
 		origin.what = NULL;
 	return origin;
 }
@@ -279,6 +360,15 @@ tell_systemd(struct ctl_reload *reload, const char *errors)
 	reload->is_refused = errors != NULL;
 }
 
+/* errors: the same. */
+static void
+tell_outcome(struct reading *reading, const char *errors)
+{
+	tell_systemd(reading->reload, errors);
+	if (errors != NULL && reading->document.text != NULL)
+		ctl_etcd_note_refused(reading->etcd, &reading->document, errors);
+}
+
 static void
 finish_call(struct reading *reading)
 {
@@ -290,12 +380,12 @@ finish_call(struct reading *reading)
 		const char *errors = ctl_messages_text(&reading->messages);
 
 		ctl_log_refused("reload", reading->path, errors);
-		tell_systemd(reading->reload, errors);
+		tell_outcome(reading, errors);
 		ctl_messages_answer(&reading->messages, CTL_RPC_INVALID_PARAMS, reading->call);
 		return;
 	}
 	obstacle = ctl_fixed_obstacle(ctl_daemon_wanted(daemon), &reading->next);
-	tell_systemd(reading->reload, obstacle);
+	tell_outcome(reading, obstacle);
 	if (obstacle != NULL) {
 		ctl_log_refused("reload", reading->path, obstacle);
 		ctl_call_error(reading->call, CTL_RPC_REFUSED, "%s", obstacle);
@@ -303,20 +393,19 @@ finish_call(struct reading *reading)
 		return;
 	}
 	reading->is_read = false;
-	origin = origin_of(reading);
+	origin = take_origin(reading);
 	ctl_daemon_change(daemon, &reading->next, reading->call, &origin);
 }
 
-static void
-finish_hangup(struct reading *reading)
+/* Where nobody is answered the log has all that there is to say. Whether it is to be put in
+ * force. */
+static bool
+judge(struct reading *reading)
 {
-	struct ctl_reload *reload = reading->reload;
-	struct ctl_daemon *daemon = reload->daemon;
-	struct ctl_origin origin;
+	struct ctl_daemon *daemon = reading->reload->daemon;
 	char *obstacle = NULL;
+	bool is_good;
 
-	reload->n_hangups--;
-	/* Nobody is answered: the log has all that there is to say. */
 	ctl_log_lines(reading->is_read ? CTL_LOG_WARNING : CTL_LOG_ERROR,
 		ctl_messages_text(&reading->messages));
 	if (!reading->is_read)
@@ -325,16 +414,39 @@ finish_hangup(struct reading *reading)
 		obstacle = ctl_fixed_obstacle(ctl_daemon_wanted(daemon), &reading->next);
 	if (obstacle != NULL)
 		ctl_log_refused("reload", reading->path, obstacle);
-	tell_systemd(reload,
+	tell_outcome(reading,
 		reading->is_read ? obstacle : ctl_messages_text(&reading->messages));
-	if (!reading->is_read || obstacle != NULL) {
-		free(obstacle);
-		ctl_daemon_end_hangup(daemon, NULL, NULL);
+	is_good = reading->is_read && obstacle == NULL;
+	free(obstacle);
+	return is_good;
+}
+
+static void
+finish_hangup(struct reading *reading)
+{
+	struct ctl_reload *reload = reading->reload;
+	struct ctl_origin origin;
+
+	reload->n_hangups--;
+	if (!judge(reading)) {
+		ctl_daemon_end_hangup(reload->daemon, NULL, NULL);
 		return;
 	}
 	reading->is_read = false;
-	origin = origin_of(reading);
-	ctl_daemon_end_hangup(daemon, &reading->next, &origin);
+	origin = take_origin(reading);
+	ctl_daemon_end_hangup(reload->daemon, &reading->next, &origin);
+}
+
+static void
+finish_document(struct reading *reading)
+{
+	struct ctl_origin origin;
+
+	if (!judge(reading))
+		return;
+	reading->is_read = false;
+	origin = take_origin(reading);
+	ctl_daemon_change(reading->reload->daemon, &reading->next, NULL, &origin);
 }
 
 static void
@@ -347,10 +459,12 @@ finish_reading(struct ctl_task *task, bool is_done)
 	if (!is_done || reload->is_over) {
 		if (reading->call != NULL)
 			ctl_call_error(reading->call, CTL_RPC_REFUSED, STOPS);
-	} else if (reading->call != NULL) {
+	} else if (reading->asker == ASKED_BY_CALL) {
 		finish_call(reading);
-	} else {
+	} else if (reading->asker == ASKED_BY_SIGNAL) {
 		finish_hangup(reading);
+	} else {
+		finish_document(reading);
 	}
 	free_reading(reading);
 	if (!reload->is_over)
@@ -358,20 +472,25 @@ finish_reading(struct ctl_task *task, bool is_done)
 }
 
 static void
-refuse_reading(struct ctl_reload *reload, struct ctl_call *call)
+refuse_reading(struct ctl_reload *reload, enum asker asker, struct ctl_call *call)
 {
-	if (call != NULL) {
+	if (asker == ASKED_BY_CALL) {
 		ctl_params_no_memory(call);
 		return;
 	}
 	ctl_log(CTL_LOG_ERROR, "there is not enough memory to reload");
+	if (asker == ASKED_BY_ETCD)
+		return;
 	reload->n_hangups--;
 	ctl_daemon_end_hangup(reload->daemon, NULL, NULL);
 }
 
 static void
-start_reading(struct ctl_reload *reload, const char *path, struct ctl_call *call)
+start_reading(struct ctl_reload *reload, enum asker asker, const char *path,
+	struct ctl_call *call)
 {
+	const char *own_path = ctl_daemon_config_path(reload->daemon);
+	const bool is_own = strcmp(path, own_path) == 0;
 	struct reading *reading = calloc(1, sizeof(*reading));
 	char *copy = strdup(path);
 
@@ -380,16 +499,22 @@ start_reading(struct ctl_reload *reload, const char *path, struct ctl_call *call
 			(struct reading){.task = {.run = run_reading, .finish = finish_reading},
 				.reader = ctl_daemon_reader(reload->daemon),
 				.stop = ctl_aside_stop(ctl_daemon_aside(reload->daemon)),
+				.asker = asker,
 				.reload = reload,
 				.call = call,
 				.path = copy,
-				.own_path = ctl_daemon_config_path(reload->daemon)};
+				.own_path = own_path,
+				.etcd = is_own ? ctl_daemon_etcd(reload->daemon) : NULL};
 	if (reading == NULL || copy == NULL ||
 		ctl_messages_open(&reading->messages, copy) != 0) {
 		free(reading);
 		free(copy);
-		refuse_reading(reload, call);
+		refuse_reading(reload, asker, call);
 		return;
+	}
+	if (asker == ASKED_BY_ETCD) {
+		reading->document = reload->document;
+		reload->document = (struct ctl_etcd_document){0};
 	}
 	reload->is_reading = true;
 	ctl_aside_submit(ctl_daemon_aside(reload->daemon), &reading->task);
@@ -398,7 +523,25 @@ start_reading(struct ctl_reload *reload, const char *path, struct ctl_call *call
 void
 ctl_reload_file(struct ctl_reload *reload, const char *path, struct ctl_call *call)
 {
-	start_reading(reload, path, call);
+	start_reading(reload, ASKED_BY_CALL, path, call);
+}
+
+void
+ctl_reload_document(struct ctl_reload *reload, struct ctl_etcd_document *document)
+{
+	const bool has_one = reload->document.text != NULL;
+
+	ctl_etcd_document_fini(&reload->document);
+	reload->document = *document;
+	*document = (struct ctl_etcd_document){0};
+	if (has_one)
+		return;
+	if (!put(reload, &(struct change){.asker = ASKED_BY_ETCD}, NULL)) {
+		refuse_reading(reload, ASKED_BY_ETCD, NULL);
+		ctl_etcd_document_fini(&reload->document);
+		return;
+	}
+	plan_turn(reload);
 }
 
 void
@@ -407,8 +550,8 @@ ctl_reload_hang_up(struct ctl_reload *reload)
 	if (reload->has_hangup)
 		return;
 	reload->n_hangups++;
-	if (!put(reload, NULL, NULL, NULL)) {
-		refuse_reading(reload, NULL);
+	if (!put(reload, &(struct change){.asker = ASKED_BY_SIGNAL}, NULL)) {
+		refuse_reading(reload, ASKED_BY_SIGNAL, NULL);
 		return;
 	}
 	reload->has_hangup = true;
@@ -456,5 +599,8 @@ ctl_reload_stop(struct ctl_reload *reload)
 void
 ctl_reload_destroy(struct ctl_reload *reload)
 {
+	if (reload == NULL)
+		return;
+	ctl_etcd_document_fini(&reload->document);
 	free(reload);
 }

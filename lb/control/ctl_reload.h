@@ -13,6 +13,8 @@
 
 #include "cfg_reader.h"
 #include "ctl_aside.h"
+#include "ctl_bytes.h"
+#include "ctl_etcd.h"
 #include "ctl_params.h"
 #include "ctl_rpc.h"
 
@@ -40,7 +42,10 @@ void ctl_reload_destroy(struct ctl_reload *reload);
 bool ctl_reload_defer(struct ctl_reload *reload, ctl_method_fn fn, const json_t *params,
 	struct ctl_call *call);
 
-/** Read a file aside and put it in force; in its turn. */
+/**
+ * Read a file aside and put it in force; in its turn. By the name of the daemon's configuration
+ * also what etcd has.
+ */
 void ctl_reload_file(struct ctl_reload *reload, const char *path, struct ctl_call *call);
 
 /**
@@ -48,6 +53,14 @@ void ctl_reload_file(struct ctl_reload *reload, const char *path, struct ctl_cal
  * ctl_daemon_end_hangup() is told the outcome. One that waits is enough for many signals.
  */
 void ctl_reload_hang_up(struct ctl_reload *reload);
+
+/**
+ * Put in force what has come from etcd, in its turn: what there is to say goes to the log, and
+ * etcd is told the outcome. One that waits gives way to the next.
+ *
+ * @param document  Taken over.
+ */
+void ctl_reload_document(struct ctl_reload *reload, struct ctl_etcd_document *document);
 
 /** A signal's reload has not been read. NULL is allowed. */
 bool ctl_reload_is_hung_up(const struct ctl_reload *reload);
@@ -61,5 +74,14 @@ bool ctl_reload_is_hung_up(const struct ctl_reload *reload);
  */
 bool ctl_reload_scan(struct cfg_reader *reader, const char *path, const atomic_bool *stop,
 	struct ctl_messages *messages, struct cfg_model *out);
+
+/**
+ * Read the text of a regular file. False: messages say why.
+ *
+ * @param n_max  Bytes; one with more is not read.
+ * @param out    To its end; the caller's in any case.
+ */
+bool ctl_reload_read_text(const char *path, size_t n_max, const atomic_bool *stop,
+	struct ctl_messages *messages, struct ctl_bytes *out);
 
 #endif

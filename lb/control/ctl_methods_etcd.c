@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl_daemon.h"
+#include "ctl_etcd_client.h"
+#include "ctl_fixed.h"
+#include "ctl_log.h"
+#include "ctl_methods_each.h"
+#include "ctl_params.h"
+#include "ctl_proto.h"
+
+/* Status. */
+
+static json_t *
+make_revision(uint64_t revision)
+{
+	return revision != 0 ? ctl_params_number(revision) : json_null();
+}
+
+static json_t *
+make_hash(const struct ctl_etcd_status *status)
+{
+	return status->revision != 0 ? json_sprintf("%016" PRIx64, status->hash) : json_null();
+}
+
+static json_t *
+make_words(const char *words)
+{
+	return words[0] != '\0' ? ctl_params_any_text(words) : json_null();
+}
+
+static json_t *
+make_refused(const struct ctl_etcd_status *status)
+{
+	if (status->refused_revision == 0)
+		return json_null();
+	return json_pack("{s:o, s:o}", CTL_KEY_REVISION,
+		ctl_params_number(status->refused_revision), CTL_KEY_ERROR,
+		make_words(status->refused_why));
+}
+
+static json_t *
+make_copy(const struct ctl_etcd_status *status)
+{
+	return json_pack("{s:o, s:o}", CTL_KEY_SAVED,
+		status->copy_s != 0 ? json_integer(status->copy_s) : json_null(), CTL_KEY_ERROR,
+		make_words(status->copy_why));
+}
+
+json_t *
+ctl_method_make_etcd(struct ctl_etcd *etcd)
+{
+	struct ctl_etcd_status status;
+	json_t *object;
+	int failed = 0;
+
+	if (etcd == NULL)
+		return json_null();
+	ctl_etcd_read_status(etcd, &status);
+	object = json_pack("{s:s, s:I, s:b}", CTL_KEY_STATE, ctl_etcd_link_words[status.link],
+		CTL_KEY_SINCE, (json_int_t)status.link_since_s, CTL_KEY_FROM_COPY,
+		status.is_copy);
+	failed |= json_object_set_new(object, CTL_KEY_ERROR,
+		status.link == CTL_ETCD_UNREACHABLE ? make_words(status.why) : json_null());
+	failed |= json_object_set_new(object, CTL_KEY_REVISION, make_revision(status.revision));
+	failed |= json_object_set_new(object, CTL_KEY_HASH, make_hash(&status));
+	failed |= json_object_set_new(object, CTL_KEY_KNOWN_REVISION,
+		make_revision(status.known_revision));
+	failed |= json_object_set_new(object, CTL_KEY_REFUSED_DOCUMENT, make_refused(&status));
+	failed |= json_object_set_new(object, CTL_KEY_APPLIED,
+		ctl_params_number(status.n_applied));
+	failed |= json_object_set_new(object, CTL_KEY_REFUSED,
+		ctl_params_number(status.n_refused));
+	failed |= json_object_set_new(object, CTL_KEY_FAILURES,
+		ctl_params_number(status.n_failures));
+	failed |= json_object_set_new(object, CTL_KEY_COPY, make_copy(&status));
+	return ctl_params_finish(object, failed);
+}
+
+/* A file is read, checked and sent aside: etcd may take its time. */
+struct push_task {
+	struct ctl_task task;
+	struct ctl_daemon *daemon; /* the control thread's */
+	struct ctl_call *call;     /* the same */
+	struct ctl_view *view;     /* held */
+	struct cfg_reader *reader; /* the thread's */
+	struct ctl_etcd *etcd;
+	const atomic_bool *stop;
+	char *path;
+	struct ctl_messages messages;
+	struct ctl_bytes text;
+	bool is_checked; /* the text is good */
+	char *obstacle;  /* why it would not be put in force here; NULL: nothing */
+	struct ctl_etcd_push push;
+	int ret; /* of that */
+};
+
+static bool
+check(struct push_task *push)
+{
+	FILE *to = push->messages.errors.to;
+	struct cfg_model model;
+
+	if (!ctl_reload_read_text(push->path, CTL_ETCD_VALUE_BYTES_MAX, push->stop,
+		    &push->messages, &push->text) ||
+		cfg_reader_read_text(push->reader, push->path, ctl_bytes_front(&push->text),
+			ctl_bytes_length(&push->text), to, &model) != 0)
+		return false;
+	push->push.text = ctl_bytes_front(&push->text);
+	push->push.n_bytes = ctl_bytes_length(&push->text);
+	push->obstacle = ctl_fixed_obstacle(&push->view->model, &model);
+	cfg_model_fini(&model);
+	return true;
+}
+
+static void
+run_push(struct ctl_task *task)
+{
+	struct push_task *push = (struct push_task *)task;
+
+	push->is_checked = check(push);
+	if (push->is_checked && push->obstacle == NULL)
+		push->ret = ctl_etcd_push(push->etcd, push->stop, &push->push);
+}
+
+static void
+free_push(struct push_task *push)
+{
+	ctl_daemon_release_view(push->daemon, push->view);
+	ctl_bytes_fini(&push->text);
+	free(push->obstacle);
+	free(push->path);
+	free(push);
+}
+
+static void
+answer_stale(const struct push_task *push)
+{
+	char now[64] = "it is not there any more";
+
+	if (push->push.now != 0)
+		(void)snprintf(now, sizeof(now), "it is at revision %" PRIu64, push->push.now);
+	ctl_call_error(push->call, CTL_RPC_REFUSED,
+		"the key was changed: expected revision %" PRIu64 ", and %s; look at what is "
+		"there now, and push again",
+		push->push.revision, now);
+}
+
+static void
+answer_push(struct push_task *push)
+{
+	if (push->obstacle != NULL)
+		ctl_call_error(push->call, CTL_RPC_REFUSED, "%s", push->obstacle);
+	else if (push->ret == -ESTALE)
+		answer_stale(push);
+	else if (push->ret != 0)
+		ctl_call_error(push->call, CTL_RPC_REFUSED, "etcd: %s", push->push.why);
+	else
+		ctl_call_result(push->call,
+			json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+				CTL_KEY_REVISION, ctl_params_number(push->push.now),
+				CTL_KEY_HASH,
+				json_sprintf("%016" PRIx64,
+					ctl_etcd_document_hash(push->push.text,
+						push->push.n_bytes))));
+}
+
+static void
+finish_push(struct ctl_task *task, bool is_done)
+{
+	struct push_task *push = (struct push_task *)task;
+
+	if (is_done && !push->is_checked) {
+		ctl_log_refused("push", push->path, ctl_messages_text(&push->messages));
+		ctl_messages_answer(&push->messages, CTL_RPC_INVALID_PARAMS, push->call);
+	} else {
+		if (is_done)
+			answer_push(push);
+		else
+			ctl_call_error(push->call, CTL_RPC_REFUSED, "shuntd stops");
+		ctl_messages_close(&push->messages);
+	}
+	free_push(push);
+}
+
+/* The revision that was asked for, or else what this shuntd has last heard of. */
+static bool
+find_revision(struct ctl_etcd *etcd, const json_t *params, struct ctl_call *call, uint64_t *out)
+{
+	const json_t *value = json_object_get(params, CTL_KEY_REVISION);
+	struct ctl_etcd_status status;
+
+	if (value == NULL) {
+		ctl_etcd_read_status(etcd, &status);
+		*out = status.known_revision;
+		return true;
+	}
+	if (!json_is_integer(value) || json_integer_value(value) < 0) {
+		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
+			"%s: expected a revision of etcd's, or 0 for a key that is not there",
+			CTL_KEY_REVISION);
+		return false;
+	}
+	*out = (uint64_t)json_integer_value(value);
+	return true;
+}
+
+static void
+start_push(struct ctl_daemon *daemon, const char *path, uint64_t revision,
+	struct ctl_call *call)
+{
+	struct push_task *push = calloc(1, sizeof(*push));
+
+	if (push == NULL) {
+		ctl_params_no_memory(call);
+		return;
+	}
+	*push = (struct push_task){.task = {.run = run_push, .finish = finish_push},
+		.daemon = daemon,
+		.call = call,
+		.view = ctl_daemon_hold_view(daemon),
+		.reader = ctl_daemon_reader(daemon),
+		.etcd = ctl_daemon_etcd(daemon),
+		.stop = ctl_aside_stop(ctl_daemon_aside(daemon)),
+		.push = {.revision = revision},
+		.path = strdup(path)};
+	if (push->path == NULL || ctl_messages_open(&push->messages, push->path) != 0) {
+		ctl_params_no_memory(call);
+		free_push(push);
+		return;
+	}
+	ctl_aside_submit(ctl_daemon_aside(daemon), &push->task);
+}
+
+void
+ctl_method_config_push(void *context, const json_t *params, struct ctl_call *call)
+{
+	static const char *const keys[] = {CTL_KEY_PATH, CTL_KEY_REVISION, NULL};
+	struct ctl_daemon *daemon = context;
+	uint64_t revision;
+	const char *path;
+
+	if (!ctl_params_check(params, keys, call))
+		return;
+	path = ctl_params_text(params, CTL_KEY_PATH, call);
+	if (path == NULL)
+		return;
+	if (ctl_daemon_etcd(daemon) == NULL) {
+		ctl_call_error(call, CTL_RPC_REFUSED,
+			"the configuration is a file, %s, and not etcd's; 'shuntctl reload "
+			"FILE' puts one in force",
+			ctl_daemon_config_path(daemon));
+		return;
+	}
+	if (find_revision(ctl_daemon_etcd(daemon), params, call, &revision))
+		start_push(daemon, path, revision, call);
+}
