@@ -204,18 +204,33 @@ class Daemon:
             raise AssertionError(f"{args}: exit {done.returncode}: {done.stdout}\n{self.words()}")
         return done.stdout
 
+    @contextlib.contextmanager
+    def asking(self):
+        """A function that gives the status, by a connection of its own: that is asked often."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(TIMEOUT_S)
+            client.connect(str(self.socket))
+            with client.makefile("rw", encoding="utf-8") as stream:
+                def ask():
+                    stream.write('{"jsonrpc":"2.0","id":1,"method":"status"}\n')
+                    stream.flush()
+                    return json.loads(stream.readline())["result"]
+                yield ask
+
     def status(self):
-        return json.loads(self.ctl("--json", "status"))
+        with self.asking() as ask:
+            return ask()
 
     def etcd(self):
         return self.status()["etcd"]
 
     def wait_for(self, **wanted):
         """Until the status of etcd has these."""
-        def is_there():
-            found = self.etcd()
-            return found if wanted.items() <= found.items() else None
-        return wait_until(is_there, lambda: f"{wanted}: {self.etcd()}\n{self.words()}")
+        with self.asking() as ask:
+            def is_there():
+                found = ask()["etcd"]
+                return found if all(found[key] == wanted[key] for key in wanted) else None
+            return wait_until(is_there, lambda: f"{wanted}: {self.etcd()}\n{self.words()}")
 
     def address(self):
         return json.loads(self.ctl("--json", "backend", "list"))["backends"][0]["address"]
@@ -556,21 +571,14 @@ class RealTest(EtcdCase):
         daemon.start()
         daemon.wait_for(state="watching")
         times = []
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(daemon.socket))
-            with client.makefile("rw") as stream:
-                for n in range(1, 21):
-                    text = daemon.document(n, 100)
-                    begun = time.monotonic()
-                    revision = self.put(text)
-                    while True:
-                        stream.write('{"jsonrpc":"2.0","id":1,"method":"status"}\n')
-                        stream.flush()
-                        answer = json.loads(stream.readline())["result"]
-                        if answer["etcd"]["revision"] == revision:
-                            break
-                        time.sleep(0.001)
-                    times.append((time.monotonic() - begun) * 1e3)
+        with daemon.asking() as ask:
+            for n in range(1, 21):
+                text = daemon.document(n, 100)
+                begun = time.monotonic()
+                revision = self.put(text)
+                while ask()["etcd"]["revision"] != revision:
+                    time.sleep(0.001)
+                times.append((time.monotonic() - begun) * 1e3)
         print(f"from a write to etcd to the new table, 100 services: median "
               f"{statistics.median(times):.1f} ms, at most {max(times):.1f} ms", file=sys.stderr)
 
@@ -629,7 +637,7 @@ class Fake(http.server.ThreadingHTTPServer):
         self.changed = threading.Condition()
         self.has_leader = []
         self.requests_seen = 0
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def handle_error(self, request, client_address):
         """A client that is gone is none."""
@@ -754,42 +762,45 @@ class FakeTest(EtcdCase):
         daemon.wait_for(state="watching", revision=5)
         return fake, daemon
 
-    def expect_fault(self, mode, words, **keys):
-        with self.subTest(mode):
-            fake, daemon = self.start()
+    def expect_faults(self, *rows):
+        """(mode, words, what else changes): all beside each other, as they take their time."""
+        made = [(self.start(), row) for row in rows]
+        for (fake, _), (mode, _, keys) in made:
             fake.set(mode=mode, **keys)
-            wait_until(lambda: words in (daemon.etcd()["error"] or ""),
-                       lambda: f"{daemon.etcd()}\n{daemon.words()}")
-            wait_until(lambda: daemon.etcd()["failures"] >= 3, daemon.words)
-            self.assertEqual(daemon.count(f"warning: etcd: .*{re.escape(words)}"), 1,
-                             daemon.words())
-            self.assertEqual((daemon.etcd()["revision"], daemon.address()), (5, "10.0.0.2"))
+        for (fake, daemon), (mode, words, _) in made:
+            with self.subTest(mode):
+                wait_until(lambda: words in (daemon.etcd()["error"] or ""),
+                           lambda: f"{daemon.etcd()}\n{daemon.words()}")
+                wait_until(lambda: daemon.etcd()["failures"] >= 4, daemon.words)
+                self.assertEqual(daemon.count(f"warning: etcd: .*{re.escape(words)}"), 1,
+                                 daemon.words())
+                self.assertEqual((daemon.etcd()["revision"], daemon.address()),
+                                 (5, "10.0.0.2"))
             fake.set(mode="good", revision=9, text=daemon.document(2))
+        for (_, daemon), _ in made:
             daemon.wait_for(state="watching", revision=9)
-            daemon.stop()
 
     def test_rubbish(self):
-        self.expect_fault("rubbish", "nothing that etcd says")
-        self.expect_fault("half, and says that it is all", "nothing that etcd says")
-        self.expect_fault("another key", "nothing that etcd says")
-        self.expect_fault("bad base64", "nothing that etcd says")
-        self.expect_fault("without end", "too long")
+        said = "nothing that etcd says"
+        self.expect_faults(("rubbish", said, {}), ("half, and says that it is all", said, {}),
+                           ("another key", said, {}), ("bad base64", said, {}),
+                           ("without end", "too long", {}))
 
     def test_errors(self):
-        self.expect_fault("half", "transfer closed")
-        self.expect_fault("an error", "no space")
-        self.expect_fault("an error of another", "HTTP status 502")
+        self.expect_faults(("half", "transfer closed", {}), ("an error", "no space", {}),
+                           ("an error of another", "HTTP status 502", {}))
 
     def test_watches(self):
-        self.expect_fault("watch: rubbish", "nothing that etcd says")
-        self.expect_fault("watch: never begins", "nothing that etcd says")
-        self.expect_fault("watch: no leader", "no leader")
-        self.expect_fault("watch: without end", "too long")
-        self.expect_fault("watch: an old revision", "revision 2, which is older than 5")
+        said = "nothing that etcd says"
+        self.expect_faults(("watch: rubbish", said, {}), ("watch: never begins", said, {}),
+                           ("watch: no leader", "no leader", {}),
+                           ("watch: without end", "too long", {}),
+                           ("watch: an old revision", "revision 2, which is older than 5", {}))
 
     def test_an_old_revision(self):
         """Of the same cluster; of one that was restored it is the new one."""
-        self.expect_fault("good", "revision 3, which is older than 5", revision=3, text="{}")
+        self.expect_faults(("good", "revision 3, which is older than 5",
+                            {"revision": 3, "text": "{}"}))
         fake, daemon = self.start()
         self.assertEqual(set(fake.has_leader), {"true"})
         fake.set(revision=3, text=daemon.document(2))
