@@ -31,6 +31,8 @@ static const char part_head[] = "services:\n";
 
 struct cfg_reader {
 	bool needs_ports;
+	bool has_own;
+	struct cfg_model own; /* without positions: it is of another file */
 	/* The last text that was right; NULL: none is kept. */
 	char *text;
 	size_t n_bytes;
@@ -56,6 +58,7 @@ cfg_reader_create(bool needs_ports)
 		return NULL;
 	reader->needs_ports = needs_ports;
 	cfg_model_init(&reader->model);
+	cfg_model_init(&reader->own);
 	return reader;
 }
 
@@ -75,7 +78,76 @@ cfg_reader_destroy(struct cfg_reader *reader)
 	if (reader == NULL)
 		return;
 	forget(reader);
+	cfg_model_fini(&reader->own);
 	free(reader);
+}
+
+/* What is told of them is told of the configuration that they are put into. */
+static void
+clear_positions(struct cfg_model *own)
+{
+	const struct cfg_pos nowhere = {0};
+
+	own->dataplane.ports_pos = nowhere;
+	own->announce.interface_pos = nowhere;
+	for (size_t i = 0; i < own->dataplane.n_ports; i++) {
+		struct cfg_port *port = &own->dataplane.ports[i];
+
+		port->pos = nowhere;
+		port->name_pos = nowhere;
+		port->device_pos = nowhere;
+		port->mtu_pos = nowhere;
+	}
+}
+
+int
+cfg_reader_read_own(struct cfg_reader *reader, const char *path, FILE *messages)
+{
+	struct cfg_errors errors = {.to = messages, .file = path};
+	struct cfg_model own;
+	int ret = cfg_reader_read(reader, path, messages, &own);
+
+	if (ret != 0)
+		return ret;
+	if (own.n_services > 0)
+		cfg_error(&errors, own.services[0].pos,
+			"services: expected none here, as they are for all balancers");
+	if (own.hash_seed != 0)
+		cfg_error(&errors, (struct cfg_pos){0},
+			"hash_seed: expected none here, as it is for all balancers");
+	forget(reader);
+	if (errors.n_errors > 0) {
+		cfg_model_fini(&own);
+		return -EINVAL;
+	}
+	clear_positions(&own);
+	reader->own = own;
+	reader->has_own = true;
+	return 0;
+}
+
+/* Put what is this machine's own in the place of what was read. */
+static void
+take_own(const struct cfg_reader *reader, struct cfg_errors *errors, struct cfg_model *model)
+{
+	struct cfg_model own;
+	struct cfg_model read = *model;
+
+	if (!reader->has_own)
+		return;
+	if (cfg_model_copy(&reader->own, &own) != 0) {
+		cfg_error_memory(errors);
+		return;
+	}
+	model->dataplane = own.dataplane;
+	model->control_socket = own.control_socket;
+	model->control_metrics = own.control_metrics;
+	model->announce = own.announce;
+	own.dataplane = read.dataplane;
+	own.control_socket = read.control_socket;
+	own.control_metrics = read.control_metrics;
+	own.announce = read.announce;
+	cfg_model_fini(&own);
 }
 
 uint64_t
@@ -439,6 +511,7 @@ read_whole(struct cfg_reader *reader, char *text, size_t n_bytes, struct cfg_err
 		return ret;
 	}
 	cfg_decode_model(root, errors, &model);
+	take_own(reader, errors, &model);
 	can_keep = errors->n_errors == 0 && errors->n_warnings == 0 &&
 		   cfg_items_find(text, n_bytes, root, &items) == 0;
 	cfg_node_free(root);

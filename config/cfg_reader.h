@@ -26,6 +26,19 @@ struct cfg_reader *cfg_reader_create(bool needs_ports);
 
 void cfg_reader_destroy(struct cfg_reader *reader);
 
+/**
+ * Read a file of what is one machine's own: from then on the `dataplane`, `control` and
+ * `announce` of every configuration that is read are that file's, whatever it says of them, and
+ * it is checked with those. Once, before anything else is read.
+ *
+ * @param messages  As of cfg_read_file().
+ * @retval -EINVAL  Something is wrong with it; or it has services, or a hash_seed, which are
+ * for all machines. messages was told.
+ * @retval -errno   As of cfg_read_file().
+ */
+int cfg_reader_read_own(struct cfg_reader *reader, const char *path,
+	FILE *messages) lb_must_check;
+
 /** As cfg_read_file(). The path may be another each time. */
 int cfg_reader_read(struct cfg_reader *reader, const char *path, FILE *messages,
 	struct cfg_model *out) lb_must_check;

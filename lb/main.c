@@ -21,12 +21,15 @@
 enum { DONE = 0, FAILED = 1, BAD_USAGE = 2, NOT_OVER };
 
 static const char help[] =
-	"Usage: shuntd --config FILE|URL [--check] [--eal \"ARGUMENTS\"] [--foreground]\n"
+	"Usage: shuntd --config FILE|URL [--local FILE] [--check] [--eal \"ARGUMENTS\"]\n"
+	"              [--foreground]\n"
 	"Balance the services of a configuration over their backends.\n"
 	"\n"
 	"  -c, --config FILE     the configuration (YAML), or where it is in etcd:\n"
 	"                        etcd://HOST[:PORT][,HOST[:PORT]...]/KEY, or etcds://...\n"
 	"                        by TLS; 'man shuntd' has users and certificates\n"
+	"  -l, --local FILE      what is this balancer's own: its dataplane, control and\n"
+	"                        announce are FILE's, whatever a configuration says\n"
 	"  -C, --check           tell what is wrong with it, and start nothing\n"
 	"  -e, --eal \"…\"         more arguments for DPDK's EAL, split at blanks\n"
 	"  -f, --foreground      nothing: it never becomes a daemon; this is for scripts\n"
@@ -39,6 +42,7 @@ static const char help[] =
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
+	{"local", required_argument, NULL, 'l'},
 	{"check", no_argument, NULL, 'C'},
 	{"eal", required_argument, NULL, 'e'},
 	{"foreground", no_argument, NULL, 'f'},
@@ -50,6 +54,7 @@ static const struct option long_options[] = {
 struct options {
 	const char *program;
 	const char *config;
+	const char *local; /* NULL: config has it all */
 	const char *eal;
 	bool is_check;
 	struct ctl_save_mark mark; /* of config, before it was read */
@@ -96,7 +101,7 @@ read_config(const struct options *options, struct cfg_model *model)
 						 !options->is_check, to, model));
 }
 
-/* Where the configuration is. */
+/* What is this balancer's own, and where the rest is. */
 static int
 open_config(struct options *options)
 {
@@ -104,7 +109,9 @@ open_config(struct options *options)
 	FILE *to = open_messages(&messages);
 	int ret = 0;
 
-	if (ctl_etcd_is(options->config))
+	if (options->local != NULL)
+		ret = cfg_reader_read_own(options->reader, options->local, to);
+	if (ret == 0 && ctl_etcd_is(options->config))
 		ret = ctl_etcd_create(options->config, to, &options->etcd);
 	else
 		options->mark = ctl_save_look(options->config);
@@ -136,6 +143,7 @@ run(const struct options *options, struct cfg_model *model, struct dp *dp)
 	const struct cfg_dataplane *plane = &model->dataplane;
 	const uint64_t sleep_ns = plane->idle == CFG_IDLE_ADAPTIVE ? plane->idle_sleep_ns : 0;
 	const struct ctl_daemon_conf conf = {.config_path = options->config,
+		.local_path = options->local,
 		.mark = options->mark,
 		.etcd = options->etcd,
 		.reader = options->reader,
@@ -233,10 +241,13 @@ read_options(int argc, char *argv[], struct options *out)
 {
 	int option;
 
-	while ((option = getopt_long(argc, argv, "c:Ce:fhV", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "c:l:Ce:fhV", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'c':
 			out->config = optarg;
+			break;
+		case 'l':
+			out->local = optarg;
 			break;
 		case 'C':
 			out->is_check = true;

@@ -39,7 +39,8 @@ struct waiting {
 
 struct ctl_daemon {
 	const char *config_path;
-	struct ctl_etcd *etcd; /* NULL: a file */
+	const char *local_path; /* NULL: config_path has it all */
+	struct ctl_etcd *etcd;  /* NULL: a file */
 	struct ctl_save_mark mark;
 	struct cfg_reader *reader;
 	struct dp *dp;
@@ -564,6 +565,7 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 	if (daemon == NULL)
 		return -ENOMEM;
 	daemon->config_path = conf->config_path;
+	daemon->local_path = conf->local_path;
 	daemon->etcd = conf->etcd;
 	daemon->mark = conf->mark;
 	daemon->reader = conf->reader;
@@ -711,6 +713,12 @@ const char *
 ctl_daemon_config_path(const struct ctl_daemon *daemon)
 {
 	return daemon->config_path;
+}
+
+const char *
+ctl_daemon_local_path(const struct ctl_daemon *daemon)
+{
+	return daemon->local_path;
 }
 
 struct ctl_save_mark *

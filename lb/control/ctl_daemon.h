@@ -29,9 +29,9 @@ struct ctl_daemon; /* opaque */
 
 struct ctl_daemon_conf {
 	const char
-		*config_path; /**< what a reload reads, unless it is told another; not owned */
-	struct ctl_etcd
-		*etcd; /**< has read config_path, which is in etcd; NULL: a file. Not owned */
+		*config_path;  /**< what a reload reads, unless it is told another; not owned */
+	struct ctl_etcd *etcd; /**< that config_path is in; not owned. NULL: a file */
+	const char *local_path;    /**< what reader puts into it is from; NULL: nothing is */
 	struct ctl_save_mark mark; /**< of config_path, before it was read */
 	struct cfg_reader *reader; /**< has read config_path; the thread aside's, not owned */
 	struct dp *dp;             /**< with its ports open, not running yet */
@@ -113,6 +113,9 @@ const struct ctl_ports *ctl_daemon_ports(const struct ctl_daemon *daemon);
 const struct ctl_announce *ctl_daemon_announce(const struct ctl_daemon *daemon);
 
 const char *ctl_daemon_config_path(const struct ctl_daemon *daemon);
+
+/** The file of what is this balancer's own; NULL: there is none. */
+const char *ctl_daemon_local_path(const struct ctl_daemon *daemon);
 
 /** For ctl_save(): of config_path as what is in force was read from it, or saved to it. */
 struct ctl_save_mark *ctl_daemon_mark(struct ctl_daemon *daemon);

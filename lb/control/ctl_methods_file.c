@@ -228,6 +228,13 @@ ctl_method_config_save(void *context, const json_t *params, struct ctl_call *cal
 			"and 'shuntctl config push FILE' puts a file there");
 		return;
 	}
+	if (ctl_daemon_local_path(daemon) != NULL) {
+		ctl_call_error(call, CTL_RPC_REFUSED,
+			"a part of what runs is this balancer's own, from %s, and is not for "
+			"%s; 'shuntctl config show' writes it all",
+			ctl_daemon_local_path(daemon), ctl_daemon_config_path(daemon));
+		return;
+	}
 	/* Not while a reload may be reading the very file, and not the state before a change
 	 * that was asked for first. */
 	if (ctl_reload_defer(ctl_daemon_reload(daemon), ctl_method_config_save, params, call) ||

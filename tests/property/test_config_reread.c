@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cfg_reader.h"
 #include "rounds.h"
@@ -17,6 +18,8 @@
 #define N_FILES      ROUNDS(800u)
 #define EDITS_A_FILE 40u
 #define TEXT_BYTES   8192u
+/* Of the files, one in so many is read where something is the machine's own. */
+#define OWN_EVERY 8u
 
 /* What one reading came to. */
 struct outcome {
@@ -114,12 +117,25 @@ is_same_model(const struct cfg_model *a, const struct cfg_model *b)
 	return is_same_pos(a->dataplane.ports_pos, b->dataplane.ports_pos);
 }
 
-/* Reads by a reader and afresh; whether the text was right. */
-static bool
-check_same(struct cfg_reader *reader, const char *text, size_t n_bytes)
+/* A reader with what is its machine's own in a file; NULL: nothing is. */
+static struct cfg_reader *
+make_reader(const char *own)
 {
+	struct cfg_reader *reader = cfg_reader_create(false);
+
+	assert_non_null(reader);
+	if (own != NULL)
+		assert_int_equal(cfg_reader_read_own(reader, own, NULL), 0);
+	return reader;
+}
+
+/* Reads by a reader, which has what is in own, and afresh; whether the text was right. */
+static bool
+check_same_with(struct cfg_reader *reader, const char *own, const char *text, size_t n_bytes)
+{
+	struct cfg_reader *other = own != NULL ? make_reader(own) : NULL;
 	struct outcome again = read_by(reader, text, n_bytes);
-	struct outcome fresh = read_by(NULL, text, n_bytes);
+	struct outcome fresh = read_by(other, text, n_bytes);
 	const bool is_right = fresh.ret == 0;
 
 	EXPECT(again.ret == fresh.ret, "%d, afresh %d: %.*s", again.ret, fresh.ret,
@@ -130,7 +146,14 @@ check_same(struct cfg_reader *reader, const char *text, size_t n_bytes)
 		"another model than afresh: %.*s", (int)n_bytes, text);
 	drop(&again);
 	drop(&fresh);
+	cfg_reader_destroy(other);
 	return is_right;
+}
+
+static bool
+check_same(struct cfg_reader *reader, const char *text, size_t n_bytes)
+{
+	return check_same_with(reader, NULL, text, n_bytes);
 }
 
 struct text {
@@ -394,28 +417,44 @@ edit(struct text *text, int indent, uint64_t *random)
 	}
 }
 
+/* A file of what is one machine's own; its name, to be freed. */
+static char *
+write_own(void)
+{
+	static const char own[] = "dataplane:\n  ports:\n  - {name: own, device: net_null0, "
+				  "addresses: [10.1.0.9/24]}\n";
+	char *path = strdup("/tmp/shunt-own-XXXXXX");
+	const int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, own, sizeof(own) - 1), sizeof(own) - 1);
+	assert_int_equal(close(fd), 0);
+	return path;
+}
+
 static void
 test_reading_after_edits_is_reading_afresh(void **state)
 {
 	uint64_t random = 1;
 	uint64_t n_partial = 0;
 	unsigned int n_right = 0;
+	char *path = write_own();
 
 	(void)state;
 	for (unsigned int i = 0; i < N_FILES; i++) {
-		struct cfg_reader *reader = cfg_reader_create(false);
+		const char *own = i % OWN_EVERY == 0 ? path : NULL;
+		struct cfg_reader *reader = make_reader(own);
 		struct text text;
 		const int indent = write_file(&text, &random);
 
-		assert_non_null(reader);
-		(void)check_same(reader, text.bytes, text.n);
+		(void)check_same_with(reader, own, text.bytes, text.n);
 		for (unsigned int k = 0; k < EDITS_A_FILE; k++) {
 			struct text next = text;
 
 			do
 				edit(&next, indent, &random);
 			while (xrand_below(&random, 4) == 0);
-			if (!check_same(reader, next.bytes, next.n))
+			if (!check_same_with(reader, own, next.bytes, next.n))
 				continue;
 			n_right++;
 			text = next;
@@ -423,6 +462,8 @@ test_reading_after_edits_is_reading_afresh(void **state)
 		n_partial += cfg_reader_count_partial(reader);
 		cfg_reader_destroy(reader);
 	}
+	assert_int_equal(unlink(path), 0);
+	free(path);
 	/* Else the edits are such that the test says nothing. */
 	EXPECT(n_partial > N_FILES * EDITS_A_FILE / 20, "only %u parts were read",
 		(unsigned int)n_partial);
