@@ -157,6 +157,7 @@ kind_of(int error)
 		return TOLD_RUBBISH;
 	case -EACCES:
 	case -EREMOTEIO:
+	case -EAGAIN:
 		return TOLD_REFUSED;
 	case -ESTALE:
 		return TOLD_OLD;
@@ -186,6 +187,7 @@ note_failure(struct ctl_etcd *etcd, int error)
 	if ((etcd->told & kind) == 0)
 		ctl_log(CTL_LOG_WARNING, "etcd: %s; what runs goes on", etcd->why);
 	etcd->told |= kind;
+	ctl_etcd_client_turn(etcd->client);
 }
 
 static void
@@ -284,8 +286,13 @@ on_watch(void *context, struct ctl_etcd_answer *answer)
 	struct ctl_etcd *etcd = context;
 	int ret;
 
-	if (answer->is_canceled && answer->compacted != 0)
+	if (answer->is_canceled && answer->compacted != 0) {
+		(void)snprintf(etcd->why, sizeof(etcd->why),
+			"what is to be watched was compacted up to revision %" PRIu64
+			", time and again",
+			answer->compacted);
 		return -EAGAIN;
+	}
 	if (answer->is_canceled) {
 		(void)snprintf(etcd->why, sizeof(etcd->why), "the watch has ended: %.200s",
 			answer->reason[0] != '\0' ? answer->reason : "no reason is given");
@@ -344,6 +351,7 @@ static void *
 run(void *argument)
 {
 	struct ctl_etcd *etcd = argument;
+	int before = 0;
 
 	while (!atomic_load_explicit(&etcd->is_over, memory_order_relaxed)) {
 		const int ret = load_and_watch(etcd);
@@ -351,8 +359,10 @@ run(void *argument)
 
 		if (ret == -ECANCELED)
 			break;
-		if (ret != -EAGAIN)
+		/* Nothing is wrong with a compaction, unless there is one each time. */
+		if (ret != -EAGAIN || before == -EAGAIN)
 			note_failure(etcd, ret);
+		before = ret;
 		/* Without chance it waits for the least there is. */
 		(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
 		wait_ms(etcd, ctl_backoff_next(&etcd->backoff, random));

@@ -529,8 +529,8 @@ ask(struct exchange *exchange, const char *request, char why[CTL_ETCD_WHY_BYTES]
 
 /* Calls. */
 
-static void
-turn_to_next(struct ctl_etcd_client *client)
+void
+ctl_etcd_client_turn(struct ctl_etcd_client *client)
 {
 	client->endpoint = (client->endpoint + 1) % client->conf->url.n_endpoints;
 	/* A token of one member is good with all of its cluster; but is this one of it? */
@@ -565,7 +565,7 @@ ctl_etcd_client_load(struct ctl_etcd_client *client, struct ctl_etcd_answer *out
 		ret = load_once(client, request, out, why);
 		if (ret == 0 || ret == -ECANCELED || ret == -ENOMEM)
 			break;
-		turn_to_next(client);
+		ctl_etcd_client_turn(client);
 	}
 	free(request);
 	return ret;

@@ -69,6 +69,9 @@ void ctl_etcd_client_destroy(struct ctl_etcd_client *client);
 /** Have it look at stop. On any thread. */
 void ctl_etcd_client_wake(struct ctl_etcd_client *client);
 
+/** Ask another member from here on: what this one says is no good. */
+void ctl_etcd_client_turn(struct ctl_etcd_client *client);
+
 /*
  * Calls. What failed is told in words, with the member that was asked:
  * -EHOSTUNREACH  It cannot be reached, does not answer in time, or the answer breaks off.

@@ -362,7 +362,10 @@ ctl_etcd_json_read_login(const char *text, size_t n, char **token)
 	return ret;
 }
 
-/* Of a call {"error": "words", "message": …}; in a stream {"error": {"message": "words"}}. */
+/*
+ * Of a call {"error": "words", "message": …}, of etcd 3.6 {"message": "words", "code": …}; in a
+ * stream {"error": {"message": "words"}}.
+ */
 void
 ctl_etcd_json_read_error(const char *text, size_t n, char words[CTL_ETCD_WHY_BYTES])
 {
@@ -374,8 +377,9 @@ ctl_etcd_json_read_error(const char *text, size_t n, char words[CTL_ETCD_WHY_BYT
 	if (load(text, n, &object) != 0)
 		return;
 	error = json_object_get(object, "error");
-	found = json_string_value(
-		json_is_object(error) ? json_object_get(error, "message") : error);
+	if (!json_is_string(error))
+		error = json_object_get(error != NULL ? error : object, "message");
+	found = json_string_value(error);
 	if (found != NULL)
 		copy_words(found, words);
 	json_decref(object);

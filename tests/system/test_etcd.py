@@ -361,7 +361,10 @@ class RealTest(EtcdCase):
                          r"etcd unreachable since 20\d\d-\S+ \S+\n")
         self.assertEqual(daemon.check()[0], FAILED)
         ETCD.start()
-        daemon.wait_for(state="watching", from_copy=False, revision=revision, applied=0)
+        daemon.wait_for(state="watching", from_copy=False, revision=revision)
+        # It is the same as before: nothing was done, nor is it by the turn of the next change.
+        daemon.ctl("backend", "up", "web-0/a")
+        self.assertEqual(daemon.etcd()["applied"], 0)
         revision = self.put(daemon.document(4))
         daemon.wait_for(revision=revision)
         self.assertEqual(daemon.address(), "10.0.0.5")
@@ -750,6 +753,8 @@ class FakeHandler(http.server.BaseHTTPRequestHandler):
                                             "events": [{"kv": kv}]}}).encode() + b"\n")
         elif fake.mode == "watch: no leader":
             self.line(canceled=True, cancel_reason="etcdserver: no leader")
+        elif fake.mode == "watch: compacted":
+            self.line(canceled=True, compact_revision="5")
         elif fake.mode == "watch: without end":
             for _ in range(1 << 10):
                 self.raw(b"x" * (1 << 16))
@@ -805,8 +810,25 @@ class FakeTest(EtcdCase):
         said = "nothing that etcd says"
         self.expect_faults(("watch: rubbish", said, {}), ("watch: never begins", said, {}),
                            ("watch: no leader", "no leader", {}),
+                           ("watch: compacted", "compacted up to revision 5, time", {}),
                            ("watch: without end", "too long", {}),
                            ("watch: an old revision", "revision 2, which is older than 5", {}))
+
+    def test_another_member_is_asked(self):
+        """One whose watch is no good, though it can be loaded from."""
+        pair = [Fake(), Fake()]
+        hosts = ",".join(f"127.0.0.1:{fake.port}" for fake in pair)
+        daemon = self.daemon(f"etcd://{hosts}/{KEY}")
+        for fake in pair:
+            self.addCleanup(fake.server_close)
+            self.addCleanup(fake.shutdown)
+            self.addCleanup(fake.set)
+            fake.text = daemon.document(1)
+        pair[0].mode = "watch: rubbish"
+        daemon.start()
+        daemon.wait_for(state="watching", failures=1)
+        pair[1].set(revision=9, text=daemon.document(2))
+        daemon.wait_for(revision=9)
 
     def test_an_old_revision(self):
         """Of the same cluster; of one that was restored it is the new one."""

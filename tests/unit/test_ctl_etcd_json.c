@@ -320,6 +320,7 @@ test_words_of_an_error(void **state)
 	} rows[] = {
 		{"{\"error\":\"no\\u001bsuch user\",\"code\":3}", "no?such user"},
 		{"{\"error\":{\"message\":\"closing\"}}", "closing"},
+		{"{\"message\":\"denied\",\"code\":7}", "denied"},
 		{"{\"error\":3}", ""},
 		{"<html>", ""},
 		{"", ""},
