@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ctl_etcd_client.h"
@@ -23,6 +25,8 @@
 		     "\n"
 /* With the longest key and numbers. */
 #define HEAD_BYTES (sizeof(HEAD) + CTL_ETCD_KEY_BYTES_MAX + 64)
+
+#define LOCK_TRIES 25u
 
 /* Of a name. What is longer has a hash at its end instead of the rest. */
 #define NAME_BYTES_MAX 160u
@@ -148,6 +152,22 @@ replace(int folder, const char *name, const char *key, const struct ctl_etcd_doc
 	return ret;
 }
 
+/* Two that write there at once would take each other's file. */
+static int
+lock_folder(int folder)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+
+	for (unsigned int i = 0; i < LOCK_TRIES; i++) {
+		if (flock(folder, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		(void)nanosleep(&pause, NULL);
+	}
+	return -EBUSY;
+}
+
 int
 ctl_etcd_copy_write(const char *path, const char *key, const struct ctl_etcd_document *document)
 {
@@ -161,7 +181,9 @@ ctl_etcd_copy_write(const char *path, const char *key, const struct ctl_etcd_doc
 	/* Where it is there, or cannot be made, open() says what matters. */
 	(void)!mkdir(folder_path, 0700);
 	folder = open(folder_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	ret = folder < 0 ? -errno : replace(folder, name, key, document);
+	ret = folder < 0 ? -errno : lock_folder(folder);
+	if (ret == 0)
+		ret = replace(folder, name, key, document);
 	if (folder >= 0)
 		(void)close(folder);
 	free(folder_path);

@@ -47,7 +47,8 @@ char *ctl_etcd_copy_path(const char *key);
  * Write a copy in the place of the one before, whole or not at all: it is on the disk before it
  * takes the name. Its folder is made, 0700, where that alone is missing.
  *
- * @param path  Of ctl_etcd_copy_path(); writes to one are made one after another.
+ * @param path  Of ctl_etcd_copy_path().
+ * @retval -EBUSY  Others have the folder locked (flock()), for half a second.
  * @retval -errno  The kernel's reason; the old copy is as it was.
  */
 int ctl_etcd_copy_write(const char *path, const char *key,

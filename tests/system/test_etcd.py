@@ -889,6 +889,25 @@ class FakeTest(EtcdCase):
         fake.set(text=good)
         self.assertEqual(daemon.check(), (DONE, ""))
 
+    def test_what_is_own_goes_with_a_file(self):
+        daemon = self.daemon(None)
+        file = daemon.folder / "services.yaml"
+        daemon.url = str(file)
+        own = json.loads(daemon.document())
+        file.write_text(json.dumps({"services": own.pop("services")}), encoding="ascii")
+        daemon.local = daemon.folder / "local.yaml"
+        daemon.local.write_text(json.dumps(own), encoding="ascii")
+        daemon.start()
+        self.assertIsNone(daemon.etcd())
+        self.assertEqual(daemon.address(), "10.0.0.2")
+        self.assertIn(str(daemon.local), daemon.ctl("config", "save", status=FAILED))
+        self.assertIn("is a file", daemon.ctl("config", "push", file, status=FAILED))
+        daemon.stop()
+        daemon.local.write_text(daemon.document(), encoding="ascii")
+        status, words = daemon.check()
+        self.assertEqual(status, BAD_USAGE)
+        self.assertIn("services: expected none here", words)
+
     def test_what_is_wrong_with_an_address(self):
         for url, words, environment in (
                 ("etcd://127.0.0.1", "expected a key", {}),

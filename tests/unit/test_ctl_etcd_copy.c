@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,6 +110,26 @@ test_what_cannot_be_written_leaves_the_old_copy(void **state)
 }
 
 static void
+test_two_do_not_write_at_once(void **state)
+{
+	char *path = ctl_etcd_copy_path(KEY);
+	struct ctl_etcd_document document = make_document("b: 2\n", 43);
+	int lock;
+
+	(void)state;
+	write_copy(path, "a: 1\n", 42);
+	lock = open("state", O_RDONLY | O_DIRECTORY);
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+	assert_int_equal(ctl_etcd_copy_write(path, KEY, &document), -EBUSY);
+	assert_int_equal(close(lock), 0);
+	assert_int_equal(ctl_etcd_copy_write(path, KEY, &document), 0);
+	ctl_etcd_document_fini(&document);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir("state"), 0);
+	free(path);
+}
+
+static void
 test_other_keys_have_other_names(void **state)
 {
 	static const char *const keys[] = {"a/b", "a%2fb", "a_b", "a b", "/a", "a", "A", "a.",
@@ -183,6 +204,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_copy_comes_back_to_the_letter),
 		cmocka_unit_test(test_what_cannot_be_written_leaves_the_old_copy),
+		cmocka_unit_test(test_two_do_not_write_at_once),
 		cmocka_unit_test(test_other_keys_have_other_names),
 		cmocka_unit_test(test_damage_is_noticed),
 	};
