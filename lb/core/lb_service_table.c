@@ -108,13 +108,13 @@ pack_rest(uint8_t n_bits, uint8_t proto, uint16_t port)
 	return (uint32_t)n_bits << 24 | (uint32_t)proto << 16 | port;
 }
 
-static inline const struct entry *
+static inline struct entry *
 find_key(const struct key_set *set, const struct key *key)
 {
 	const uint64_t home = hash_key(key);
 
 	for (uint32_t i = 0; i < set->n_probes; i++) {
-		const struct entry *entry = &set->entries[(home + i) & set->mask];
+		struct entry *entry = &set->entries[(home + i) & set->mask];
 
 		if (is_same_key(&entry->key, key))
 			return entry;
@@ -328,4 +328,13 @@ lb_service_covers(const struct lb_service_table *table, const struct lb_addr *ds
 			return true;
 	}
 	return false;
+}
+
+bool
+lb_service_has_host(const struct lb_service_table *table, const struct lb_addr *addr)
+{
+	struct key key = {.rest = pack_rest(PREFIX_BITS_MAX, 0, 0)};
+
+	memcpy(key.addr, addr->bytes, sizeof(key.addr));
+	return find_key(&table->prefixes, &key) != NULL;
 }

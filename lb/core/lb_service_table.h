@@ -65,4 +65,7 @@ uint32_t lb_service_find(const struct lb_service_table *table, const struct lb_a
 /** Whether any service, whatever its protocol and port, covers the address. */
 bool lb_service_covers(const struct lb_service_table *table, const struct lb_addr *dst);
 
+/** Whether a service has just this address, and not a prefix around it. */
+bool lb_service_has_host(const struct lb_service_table *table, const struct lb_addr *addr);
+
 #endif

@@ -162,7 +162,7 @@ take_echo(const struct stages *s, uint16_t i, uint32_t *service)
 		return LB_DROP_SNAPLEN;
 	if (s->snapshot->services[found].echo == DP_ECHO_FORWARD)
 		return LB_FORWARD;
-	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src))
+	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src, &packet->dst))
 		return LB_DROP_MARTIAN_SOURCE;
 	if (!dp_worker_may_reply(s->worker, &packet->key.src, s->burst->now_ns[i]))
 		return LB_DROP_RATE_LIMITED;
@@ -445,8 +445,8 @@ is_martian_error(const struct stages *s, uint16_t i)
 		memcpy(source.bytes, ip + 8, LB_ADDR_BYTES);
 	else
 		source = lb_addr_from_v4(ip + 12);
-	return dp_snapshot_is_martian(s->snapshot, &source) ||
-	       dp_snapshot_is_martian(s->snapshot, &packet->key.src);
+	return dp_snapshot_is_martian(s->snapshot, &source, &packet->dst) ||
+	       dp_snapshot_is_martian(s->snapshot, &packet->key.src, &packet->dst);
 }
 
 /* An ICMP error follows its flow, and leaves the flow's entry as it was. */
@@ -513,7 +513,8 @@ follow_connection(struct stages *s, uint16_t i, uint32_t ref)
 
 	d->flow = DP_FLOW_MISS;
 	if (ref == LB_FLOW_NONE) {
-		if (dp_snapshot_is_martian(s->snapshot, &s->packets[i].key.src))
+		if (dp_snapshot_is_martian(s->snapshot, &s->packets[i].key.src,
+			    &s->packets[i].dst))
 			return LB_DROP_MARTIAN_SOURCE;
 		(void)lb_flow_insert(s->worker->flows, &d->hash, d->backend, LB_FLOW_DATAGRAM,
 			0, now_ns);
@@ -543,7 +544,7 @@ begin_flow(struct stages *s, uint16_t i, enum lb_flow_event event)
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct lb_packet *packet = &s->packets[i];
 
-	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src))
+	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src, &packet->dst))
 		return LB_DROP_MARTIAN_SOURCE;
 	if (!pick_backend(&s->snapshot->services[d->service], s->picks[i], d))
 		return LB_DROP_NO_BACKEND;

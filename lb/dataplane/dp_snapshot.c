@@ -393,14 +393,15 @@ is_no_host(const struct lb_addr *source)
 }
 
 bool
-dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source)
+dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source,
+	const struct lb_addr *dst)
 {
-	if (is_no_host(source))
+	if (is_no_host(source) || lb_addr_equal(source, dst))
 		return true;
 	for (size_t i = 0; i < snapshot->n_own; i++)
 		if (lb_addr_equal(&snapshot->own[i], source))
 			return true;
-	return lb_service_covers(snapshot->match, source);
+	return lb_service_has_host(snapshot->match, source);
 }
 
 static int

@@ -120,10 +120,12 @@ const struct dp_answering_port *dp_snapshot_find_answering(const struct dp_snaps
 	uint16_t id);
 
 /**
- * Whether no packet may come from an address: it is no single host's (RFC 1122, section
- * 3.2.1.3; RFC 6890), or the balancer's own, a service's among them.
+ * Whether no packet to dst may come from an address: it is no single host's (RFC 1122, section
+ * 3.2.1.3; RFC 6890), dst itself, a port's, or that of a service of one address. Within the
+ * prefix of a service there may be clients.
  */
-bool dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source);
+bool dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source,
+	const struct lb_addr *dst);
 
 /** Whether an address is a service's and on a network of the port. */
 bool dp_snapshot_answers_for(const struct dp_snapshot *snapshot,

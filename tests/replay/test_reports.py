@@ -160,6 +160,36 @@ class Words(lib.ReplayCase):
                  for src in ("::2", "fe80::1", "fc00::1", "2001:db8::2")]
         self.check(rows)
 
+    def test_clients_within_a_service_s_prefix(self):
+        """They are no martians, and the error about their flow is none; its one address is."""
+        settings = config(
+            service("all", address="0.0.0.0/0", protocol="udp", port="any"),
+            service("all6", address="::/0", protocol="udp", port="any"),
+            service("near", address="203.0.113.0/24", port=22),
+            service("near6", address="2001:db8:113::/48", port=22),
+            service("one", address="203.0.113.99", port=22),
+            service("one6", address="2001:db8:113::99", port=22),
+            service(), service("web6", address=VIP6))
+        rows = []
+        for client, one, own, vip, router in (
+                (CLIENT, "203.0.113.99", lib.OUTER, VIP, ROUTER),
+                (CLIENT6, "2001:db8:113::99", lib.OUTER6, VIP6, ROUTER6)):
+            rows += [("UDP to everybody", at(0, wire.udp(client, vip, 1, 53, b"x")), "forward"),
+                     ("TCP to another", at(0, wire.tcp(client, vip, 1, 80)), "forward"),
+                     ("an error about it", at(0, wire.too_big(router, wire.tcp(
+                         vip, client, 80, 1))), "forward"),
+                     ("a client's error", at(0, wire.too_big(client, wire.tcp(
+                         vip, client, 80, 1))), "forward"),
+                     ("a ping", at(0, wire.echo_request(client, vip)), "reply"),
+                     ("from one", at(0, wire.tcp(one, vip, 1, 80)), "martian_source"),
+                     ("from a port", at(0, wire.udp(own, vip, 1, 53, b"x")), "martian_source"),
+                     ("to itself", at(0, wire.udp(client, client, 1, 53, b"x")),
+                      "martian_source"),
+                     ("a ping of itself", at(0, wire.echo_request(client, client)), "martian_source"),
+                     ("an error to its sender", at(0, wire.too_big(vip, wire.tcp(
+                         vip, client, 80, 1))), "martian_source")]
+        self.check(rows, settings)
+
     def test_dscp_and_ecn_are_copied_by_every_way(self):
         """RFC 6040, normal mode."""
         modes = [(mode, outer) for mode in ("ipip", "gre", "gue", "vxlan") for outer in (4, 6)]

@@ -164,6 +164,46 @@ test_covers_looks_at_the_address_alone(void **state)
 }
 
 static void
+test_hosts_are_no_prefixes(void **state)
+{
+	static const struct row some[] = {
+		{"198.51.100.10", IPPROTO_TCP, 443},
+		{"203.0.113.0/24", IPPROTO_UDP, 53},
+		{"203.0.113.9", IPPROTO_UDP, 0},
+		{"2001:db8::", 0, 0},
+		{"2001:db8:1::/127", 0, 0},
+	};
+	static const struct {
+		const char *sentence;
+		const char *addr;
+		bool is_host;
+	} rows[] = {
+		{"a host, whatever its port", "198.51.100.10", true},
+		{"its neighbour", "198.51.100.11", false},
+		{"the first of a prefix", "203.0.113.0", false},
+		{"one in the middle of a prefix", "203.0.113.8", false},
+		{"a host within a prefix", "203.0.113.9", true},
+		{"an IPv6 host", "2001:db8::", true},
+		{"one of two", "2001:db8:1::", false},
+	};
+	struct lb_service_match matches[LB_N_ELEMENTS(some)];
+	const struct lb_service_table *table = NULL;
+	void *mem = new_memory(LB_N_ELEMENTS(some));
+
+	(void)state;
+	to_matches(some, LB_N_ELEMENTS(some), matches);
+	assert_int_equal(lb_service_table_build(mem, matches, LB_N_ELEMENTS(some), &table), 0);
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		struct lb_addr addr;
+
+		assert_int_equal(lb_addr_parse(rows[i].addr, &addr), 0);
+		EXPECT(lb_service_has_host(table, &addr) == rows[i].is_host, "%s",
+			rows[i].sentence);
+	}
+	free(mem);
+}
+
+static void
 test_default_routes_keep_the_families_apart(void **state)
 {
 	static const struct row all_v6[] = {{"::/0", 0, 0}};
@@ -309,6 +349,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_most_exact_service_wins),
 		cmocka_unit_test(test_covers_looks_at_the_address_alone),
+		cmocka_unit_test(test_hosts_are_no_prefixes),
 		cmocka_unit_test(test_default_routes_keep_the_families_apart),
 		cmocka_unit_test(test_bad_matches_are_refused),
 		cmocka_unit_test(test_sizes_have_bounds),
