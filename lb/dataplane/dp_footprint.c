@@ -11,7 +11,8 @@ dp_footprint(uint32_t n_flow_entries, size_t n_services, unsigned int n_workers)
 
 	footprint.flow_bytes = (double)lb_flow_table_bytes(n_flow_entries) /
 			       lb_flow_table_entries(n_flow_entries);
-	/* What finds a service is there twice: for flows, and for echo requests. */
+	/* What finds a service is there twice: for flows, and for echo requests. Where one has
+	 * affinity by source alone it is there twice more, for errors without ports. */
 	footprint.service_bytes = (double)sizeof(struct dp_service) + sizeof(struct dp_table) +
 				  2 * (double)lb_service_table_bytes(n) / (double)n;
 	footprint.backend_bytes = (double)sizeof(struct dp_backend) + sizeof(uint32_t) +

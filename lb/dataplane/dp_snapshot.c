@@ -267,18 +267,29 @@ keep_portless(const struct dp_snapshot_conf *conf, struct lb_service_match *matc
 	return n_kept;
 }
 
-/* The tables for TCP and UDP. */
+static bool
+has_by_source(const struct dp_snapshot_conf *conf)
+{
+	for (size_t i = 0; i < conf->n_services; i++) {
+		if (conf->services[i].affinity == LB_AFFINITY_SOURCE_IP)
+			return true;
+	}
+	return false;
+}
+
+/* The tables for TCP and UDP; empty where they would name nobody. */
 static int
 build_portless(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
 	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP};
 	struct lb_service_match *matches = calloc(conf->n_services + 1, sizeof(*matches));
+	const size_t n_services = has_by_source(conf) ? conf->n_services : 0;
 	int ret = matches == NULL ? -ENOMEM : 0;
 
 	for (size_t p = 0; p < LB_N_ELEMENTS(protos) && ret == 0; p++) {
 		size_t n = 0;
 
-		for (size_t i = 0; i < conf->n_services; i++) {
+		for (size_t i = 0; i < n_services; i++) {
 			matches[n] = conf->services[i].match;
 			matches[n].service = (uint32_t)i;
 			n += matches[n].proto == 0 || matches[n].proto == protos[p];
