@@ -1,19 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dp_memory.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "lb_compiler.h"
 
-/* From here on a mapping of its own: lazily zeroed, and worth a huge page. */
-#define MAPPED_BYTES_MIN ((size_t)2 << 20)
+#define HUGE_BYTES ((size_t)2 << 20)
+
+/*
+ * From here on a mapping of its own, of whole huge pages: half of the last one is used at
+ * least. What is smaller is found in the heap's ordinary pages.
+ */
+#define MAPPED_BYTES_MIN (HUGE_BYTES / 2)
 
 static size_t
 round_up(size_t bytes, size_t unit)
 {
 	return (bytes + unit - 1) & ~(unit - 1);
+}
+
+/* A part of a huge page at either end would be of ordinary ones, so none is left there. */
+static void *
+map_huge_pages(size_t bytes)
+{
+	const size_t room = bytes + HUGE_BYTES;
+	uint8_t *mem =
+		mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t before;
+
+	if (mem == MAP_FAILED)
+		return NULL;
+	before = round_up((uintptr_t)mem, HUGE_BYTES) - (uintptr_t)mem;
+	if (before > 0)
+		(void)munmap(mem, before);
+	if (before < HUGE_BYTES)
+		(void)munmap(mem + before + bytes, HUGE_BYTES - before);
+	/* Only advice: without huge pages the table works as well, with more TLB misses. */
+	(void)madvise(mem + before, bytes, MADV_HUGEPAGE);
+	return mem + before;
 }
 
 void *
@@ -29,12 +56,9 @@ dp_memory_zalloc(size_t bytes)
 		return mem;
 	}
 
-	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mem == MAP_FAILED)
+	if (bytes > SIZE_MAX / 2) /* rounded up, it would be small */
 		return NULL;
-	/* Only advice: without huge pages the table works as well, with more TLB misses. */
-	(void)madvise(mem, bytes, MADV_HUGEPAGE);
-	return mem;
+	return map_huge_pages(round_up(bytes, HUGE_BYTES));
 }
 
 void
@@ -45,5 +69,5 @@ dp_memory_free(void *mem, size_t bytes)
 	if (bytes < MAPPED_BYTES_MIN)
 		free(mem);
 	else
-		(void)munmap(mem, bytes);
+		(void)munmap(mem, round_up(bytes, HUGE_BYTES));
 }
