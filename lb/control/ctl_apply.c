@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl_names.h"
+#include "lb_hash.h"
 #include "lb_overlay.h"
 
 /* One service's tables, with all that they were made from: the same again is the same table. */
@@ -17,6 +18,7 @@ struct table_state {
 	uint32_t *weights;
 	uint8_t *shares; /* of its slots that each keeps */
 	size_t n_backends;
+	uint64_t hash; /* of what the configured table is made from, by which twins are found */
 };
 
 /*
@@ -60,6 +62,7 @@ struct build {
 	size_t *first_of; /* by place: of the service's backends the first */
 	struct table_state *tables;
 	uint32_t *numbers;
+	struct ctl_apply_twins twins; /* whose tables may be copied */
 };
 
 int
@@ -182,13 +185,18 @@ ctl_apply_overlay(const struct cfg_service *service, const uint8_t *shares,
 }
 
 static bool
+has_same_conf(const struct table_state *a, const struct table_state *b)
+{
+	return a->conf.algorithm == b->conf.algorithm && a->conf.n_slots == b->conf.n_slots &&
+	       a->conf.slack == b->conf.slack && a->conf.hash_seed == b->conf.hash_seed;
+}
+
+static bool
 is_same_configured(const struct table_state *a, const struct table_state *b)
 {
 	const size_t n = b->n_backends;
 
-	return a->configured != NULL && a->conf.algorithm == b->conf.algorithm &&
-	       a->conf.n_slots == b->conf.n_slots && a->conf.slack == b->conf.slack &&
-	       a->conf.hash_seed == b->conf.hash_seed && a->n_backends == n &&
+	return a->configured != NULL && has_same_conf(a, b) && a->n_backends == n &&
 	       (n == 0 ||
 		       (memcmp(a->ids, b->ids, n * sizeof(*a->ids)) == 0 &&
 			       memcmp(a->weights, b->weights, n * sizeof(*a->weights)) == 0));
@@ -220,34 +228,124 @@ build_table(struct build *build, const struct cfg_service *service, struct table
 	return ret;
 }
 
+/* The names' order is part of it: a slot says a place among them. */
+static uint64_t
+hash_configured(const struct cfg_service *service, const struct table_state *state)
+{
+	const uint64_t conf[] = {state->conf.algorithm, state->conf.n_slots, state->conf.slack,
+		state->conf.hash_seed, state->n_backends};
+	uint64_t hash = lb_hash_bytes(conf, sizeof(conf), 0);
+
+	for (size_t i = 0; i < state->n_backends; i++) {
+		const char *name = service->backends[i].name;
+
+		hash = lb_hash_bytes(name, strlen(name), hash + state->weights[i]);
+	}
+	return hash;
+}
+
+static bool
+has_same_names(const struct cfg_service *a, const struct cfg_service *b)
+{
+	for (size_t i = 0; i < a->n_backends; i++)
+		if (strcmp(a->backends[i].name, b->backends[i].name) != 0)
+			return false;
+	return true;
+}
+
+/*
+ * A service before it whose configured table is the same but for the backends' ids, and, where
+ * hash is of its shares, whose table in force is, too. NULL: none.
+ */
+static const struct table_state *
+find_twin(const struct build *build, uint64_t hash, size_t place)
+{
+	const uint32_t twin = ctl_apply_twins_find(&build->twins, hash);
+	const struct table_state *state = &build->tables[place];
+	const struct table_state *other;
+	const size_t n = state->n_backends;
+
+	if (twin == DP_NONE)
+		return NULL;
+	other = &build->tables[twin];
+	if (!has_same_conf(other, state) || other->n_backends != n ||
+		(n > 0 && memcmp(other->weights, state->weights, n * sizeof(*state->weights)) !=
+				  0) ||
+		!has_same_names(&build->model->services[twin], &build->model->services[place]))
+		return NULL;
+	return other;
+}
+
+/* The configured table: the one it had, a copy of another service's, or a new one. */
+static int
+take_configured(struct build *build, size_t place, const struct table_state *old)
+{
+	const struct cfg_service *service = &build->model->services[place];
+	struct table_state *state = &build->tables[place];
+	const struct table_state *twin;
+	int ret;
+
+	if (old != NULL) {
+		state->hash = old->hash;
+		state->configured = old->configured;
+		dp_table_hold(state->configured);
+		ret = 0;
+	} else {
+		state->hash = hash_configured(service, state);
+		twin = find_twin(build, state->hash, place);
+		ret = twin != NULL ? dp_table_copy(twin->configured, state->ids,
+					     state->n_backends, &state->configured)
+				   : build_table(build, service, state);
+	}
+	if (ret == 0)
+		ctl_apply_twins_add(&build->twins, state->hash, (uint32_t)place);
+	return ret;
+}
+
+/* The table in force, likewise. */
+static int
+take_overlay(struct build *build, size_t place, const struct table_state *old)
+{
+	struct table_state *state = &build->tables[place];
+	const size_t n = state->n_backends;
+	const uint64_t hash = lb_hash_bytes(state->shares, n, ~state->hash);
+	const struct table_state *twin;
+	int ret = 0;
+
+	if (old != NULL && is_same_table(old, state)) {
+		state->table = old->table;
+		dp_table_hold(state->table);
+	} else {
+		twin = find_twin(build, hash, place);
+		if (twin != NULL && is_same_table(twin, state) &&
+			twin->table != twin->configured)
+			ret = dp_table_copy(twin->table, state->ids, n, &state->table);
+		else
+			ret = ctl_apply_overlay(&build->model->services[place], state->shares,
+				state->configured, &state->table);
+	}
+	if (ret == 0)
+		ctl_apply_twins_add(&build->twins, hash, (uint32_t)place);
+	return ret;
+}
+
 /* The tables of the service at a place: those it had, as far as they are the same. */
 static int
 take_table(struct ctl_apply *apply, struct build *build, size_t place)
 {
-	const struct cfg_service *service = &build->model->services[place];
 	struct table_state *state = &build->tables[place];
 	const uint32_t number = build->numbers[place];
 	const uint32_t old_place =
 		number < apply->n_place_of ? apply->place_of[number] : DP_NONE;
 	const struct table_state *old = NULL;
-	int ret = 0;
+	int ret;
 
-	state->conf = translate_table(service, build->model->hash_seed);
+	state->conf = translate_table(&build->model->services[place], build->model->hash_seed);
 	if (old_place != DP_NONE && is_same_configured(&apply->tables[old_place], state))
 		old = &apply->tables[old_place];
-	if (old != NULL) {
-		state->configured = old->configured;
-		dp_table_hold(state->configured);
-	} else {
-		ret = build_table(build, service, state);
-	}
-	if (ret == 0 && old != NULL && is_same_table(old, state)) {
-		state->table = old->table;
-		dp_table_hold(state->table);
-	} else if (ret == 0) {
-		ret = ctl_apply_overlay(service, state->shares, state->configured,
-			&state->table);
-	}
+	ret = take_configured(build, place, old);
+	if (ret == 0)
+		ret = take_overlay(build, place, old);
 	build->services[place].table = state->table;
 	return ret;
 }
@@ -437,6 +535,8 @@ translate(struct ctl_apply *apply, struct build *build)
 
 	if (ctl_apply_quic_init(&build->quic, model) != 0)
 		return -ENOMEM;
+	if (ctl_apply_twins_init(&build->twins, 2 * model->n_services) != 0)
+		return -ENOMEM;
 	build->services = calloc(model->n_services + 1, sizeof(*build->services));
 	build->backends = calloc(n_backends + 1, sizeof(*build->backends));
 	build->tables = calloc(model->n_services + 1, sizeof(*build->tables));
@@ -610,6 +710,7 @@ free_build:
 	free_tables(build.tables, model->n_services);
 	free(build.numbers);
 	free(build.services);
+	ctl_apply_twins_fini(&build.twins);
 	ctl_apply_quic_fini(&build.quic);
 	free(build.backends);
 	free(build.first_of);

@@ -10,6 +10,26 @@
 
 #include "ctl_apply.h"
 
+/** Places in a model by what they have in common, told by a hash; see lb_hash_bytes(). */
+struct ctl_apply_twins {
+	struct ctl_apply_twin *items; /* mask + 1 of them, a power of two */
+	size_t mask;
+};
+
+/**
+ * Make room. @param n  Calls of ctl_apply_twins_add(), at most.
+ * @retval -ENOMEM  No memory; to be given to _fini() as well.
+ */
+int ctl_apply_twins_init(struct ctl_apply_twins *twins, size_t n) lb_must_check;
+
+/** Add a place, unless one with this hash is there. */
+void ctl_apply_twins_add(struct ctl_apply_twins *twins, uint64_t hash, uint32_t place);
+
+/** The place that was added first with a hash, or DP_NONE. Hashes may be alike by chance. */
+uint32_t ctl_apply_twins_find(const struct ctl_apply_twins *twins, uint64_t hash);
+
+void ctl_apply_twins_fini(struct ctl_apply_twins *twins);
+
 /** What the services of a model say of QUIC, one after the other. All zero: none. */
 struct ctl_apply_quic {
 	struct lb_quic_config *configs;

@@ -104,6 +104,18 @@ int dp_table_create(const struct dp_table_conf *conf, struct dp_table **out) lb_
 int dp_table_overlay(struct dp_table *configured, const uint8_t *shares,
 	struct dp_table **out) lb_must_check;
 
+/**
+ * Make a table of others in the same places as a table's, with one reference, the caller's: the
+ * slots are shared, and are there once.
+ *
+ * @param like      Any table, of n backends; the copy takes a reference.
+ * @param ids       The copy's backend ids, in the order of like's.
+ * @param[out] out  Untouched on error.
+ * @retval -ENOMEM  No memory.
+ */
+int dp_table_copy(struct dp_table *like, const uint32_t *ids, size_t n,
+	struct dp_table **out) lb_must_check;
+
 /** Take another reference. */
 void dp_table_hold(struct dp_table *table);
 

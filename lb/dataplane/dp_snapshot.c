@@ -99,8 +99,35 @@ dp_table_overlay(struct dp_table *configured, const uint8_t *shares, struct dp_t
 	ret = finish_table(table, ret);
 	if (ret != 0)
 		return ret;
-	table->configured = configured;
+	table->base = configured;
 	dp_table_hold(configured);
+	*out = table;
+	return 0;
+}
+
+int
+dp_table_copy(struct dp_table *like, const uint32_t *ids, size_t n, struct dp_table **out)
+{
+	struct dp_table *table = calloc(1, sizeof(*table));
+
+	if (table == NULL)
+		return -ENOMEM;
+	table->ids_mem = calloc(n + 1, sizeof(*table->ids_mem));
+	if (table->ids_mem == NULL) {
+		free_table(table);
+		return -ENOMEM;
+	}
+	if (n > 0)
+		memcpy(table->ids_mem, ids, n * sizeof(*table->ids_mem));
+	table->ids = table->ids_mem;
+	table->picker = like->picker;
+	table->picker_bytes = like->picker_bytes;
+	/* Whose picker it is, so that copies of copies make no chain. */
+	while (like->picker_mem == NULL && like->picker != NULL)
+		like = like->base;
+	table->base = like;
+	dp_table_hold(like);
+	atomic_init(&table->n_refs, 1);
 	*out = table;
 	return 0;
 }
@@ -119,10 +146,10 @@ dp_table_release(struct dp_table *table)
 	 * one frees. */
 	while (table != NULL &&
 		atomic_fetch_sub_explicit(&table->n_refs, 1, memory_order_acq_rel) == 1) {
-		struct dp_table *configured = table->configured;
+		struct dp_table *base = table->base;
 
 		free_table(table);
-		table = configured;
+		table = base;
 	}
 }
 

@@ -12,11 +12,12 @@
 #include <stdatomic.h>
 
 #include "dp.h"
+#include "lb_limits.h"
 
 struct dp_table {
 	const struct lb_picker *picker; /**< NULL: nobody to pick */
 	const uint32_t *ids;            /**< picker's result -> backend id */
-	struct dp_table *configured;    /**< of an overlay: held, has the ids; or NULL */
+	struct dp_table *base;          /**< held: whose ids or picker they are; or NULL */
 	uint32_t *ids_mem;
 	void *picker_mem;
 	size_t picker_bytes;

@@ -395,7 +395,7 @@ test_a_change_of_states_builds_no_table(void **state)
 	backends[0].state = CFG_DRAIN;
 	snapshot = build(&f, NULL);
 	assert_ptr_not_equal(snapshot->services[1].table, configured);
-	assert_ptr_equal(snapshot->services[1].table->configured, configured);
+	assert_ptr_equal(snapshot->services[1].table->base, configured);
 
 	/* To the table it is all the same whether it drains or is down, and what else changes.
 	 */
@@ -404,7 +404,7 @@ test_a_change_of_states_builds_no_table(void **state)
 	f.model.services[1].echo = CFG_ECHO_DROP;
 	dp_snapshot_destroy(snapshot);
 	snapshot = build(&f, NULL);
-	assert_ptr_equal(snapshot->services[1].table->configured, configured);
+	assert_ptr_equal(snapshot->services[1].table->base, configured);
 	assert_int_equal(snapshot->services[1].table->n_refs, 2);
 
 	/* All are down: nobody to pick. Then up again: the very table, and no other is left. */
