@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include "dp_mbuf.h"
+#include "lb_service_lookup.h"
 
 static void
 parse(struct bench_stages *s, unsigned int from, unsigned int to)
@@ -16,11 +17,20 @@ parse(struct bench_stages *s, unsigned int from, unsigned int to)
 static void
 find_services(struct bench_stages *s, unsigned int from, unsigned int to)
 {
+	const struct lb_service_table *match = s->snapshot->match;
+	struct lb_service_search searches[DP_BURST_MAX];
+
 	for (unsigned int i = from; i < to; i++) {
 		const struct lb_flow_key *key = &s->packets[i].key;
 
-		s->services[i] = lb_service_find(s->snapshot->match, &key->dst, key->proto,
-			ntohs(key->dport_be));
+		lb_service_begin(match, &key->dst, key->proto, ntohs(key->dport_be),
+			&searches[i - from]);
+	}
+	for (unsigned int i = from; i < to; i++) {
+		const struct lb_flow_key *key = &s->packets[i].key;
+
+		s->services[i] = lb_service_end(match, &searches[i - from], &key->dst,
+			key->proto, ntohs(key->dport_be));
 	}
 }
 
@@ -55,12 +65,13 @@ pick(struct bench_stages *s, unsigned int from, unsigned int to)
 	const struct dp_service *services = s->snapshot->services;
 
 	for (unsigned int i = from; i < to; i++) {
-		const struct lb_picker *picker = services[s->services[i]].picker;
+		const struct lb_picker *picker =
+			services[s->services[i] & DP_MATCH_PLACE].picker;
 
 		lb_picker_prefetch(picker, lb_picker_slot(picker, s->hashes[i].pick));
 	}
 	for (unsigned int i = from; i < to; i++) {
-		const struct dp_service *service = &services[s->services[i]];
+		const struct dp_service *service = &services[s->services[i] & DP_MATCH_PLACE];
 		const uint32_t slot = lb_picker_slot(service->picker, s->hashes[i].pick);
 
 		s->backends[i] = service->ids[lb_picker_backend(service->picker, slot)];

@@ -12,10 +12,17 @@
 #include "lb_icmp.h"
 #include "lb_mss.h"
 #include "lb_packet.h"
+#include "lb_service_lookup.h"
 #include "lb_tunnel.h"
 
 /** Beside verdicts, and only between stages: its datagram's first fragment decides. */
 #define LATER (LB_N_VERDICTS + 2)
+
+/*
+ * How near a prefetch brings a line. The first-level cache has few places for lines on their
+ * way, so where many backends are asked for in a row, the second level is sooner.
+ */
+#define TO_L2 2
 
 #define UDP_BYTES     8u
 #define UDP_LENGTH_AT 4u
@@ -26,10 +33,20 @@ struct stages {
 	const struct dp_snapshot *snapshot;
 	struct dp_burst *burst;
 	struct lb_packet packets[DP_BURST_MAX];
+	struct lb_service_search searches[DP_BURST_MAX];
+	bool has_more[DP_BURST_MAX];  /* its service: DP_MATCH_MORE */
 	uint64_t picks[DP_BURST_MAX]; /* hash for the slot */
 	struct lb_flow_place places[DP_BURST_MAX];
 	uint32_t refs[DP_BURST_MAX]; /* what its first bucket has, as long as no entry moves */
 };
+
+/* Whether it is told by its ports, or what stands for them, which service it is for. */
+static inline bool
+has_key(const struct lb_packet *packet)
+{
+	return likely(packet->kind == LB_PACKET_FLOW || packet->kind == LB_PACKET_ICMP_ERROR ||
+		      packet->kind == LB_PACKET_TUNNEL);
+}
 
 static void
 parse_stage(struct stages *s)
@@ -194,22 +211,25 @@ take_other(const struct stages *s, uint16_t i, uint32_t *service)
 }
 
 static enum lb_verdict
-find_service(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
-	uint32_t *service)
+find_service(struct stages *s, uint16_t i, uint32_t *service)
 {
+	const struct dp_snapshot *snapshot = s->snapshot;
+	const struct lb_packet *packet = &s->packets[i];
 	const struct lb_flow_key *key = &packet->key;
-	const uint32_t found =
-		lb_service_find(snapshot->match, &key->dst, key->proto, ntohs(key->dport_be));
+	const uint32_t found = lb_service_end(snapshot->match, &s->searches[i], &key->dst,
+		key->proto, ntohs(key->dport_be));
+	const uint32_t place = found & DP_MATCH_PLACE;
 
 	if (packet->kind == LB_PACKET_TUNNEL &&
-		(found == LB_SERVICE_NONE || !carries(&snapshot->services[found], key->proto)))
+		(found == LB_SERVICE_NONE || !carries(&snapshot->services[place], key->proto)))
 		return unless_served(snapshot, &packet->dst, LB_DROP_UNSUPPORTED_L4);
 	if (found == LB_SERVICE_NONE)
 		return LB_TO_KERNEL;
-	if (refuses(snapshot, &snapshot->services[found], key))
+	s->has_more[i] = (found & DP_MATCH_MORE) != 0;
+	if (unlikely(s->has_more[i]) && refuses(snapshot, &snapshot->services[place], key))
 		return LB_DROP_UNSUPPORTED_L4;
 
-	*service = found;
+	*service = place;
 	return (packet->flags & LB_PACKET_CUT) != 0 ? LB_DROP_SNAPLEN : LB_FORWARD;
 }
 
@@ -218,13 +238,15 @@ find_service(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
  * is the balancer, nobody here has to know.
  */
 static enum lb_verdict
-take_error(const struct dp_snapshot *snapshot, const struct lb_packet *packet,
-	uint32_t *service)
+take_error(struct stages *s, uint16_t i, uint32_t *service)
 {
+	const struct dp_snapshot *snapshot = s->snapshot;
+	const struct lb_packet *packet = &s->packets[i];
 	uint32_t found;
 
 	if (packet->key.proto != (packet->is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP))
-		return find_service(snapshot, packet, service);
+		return find_service(s, i, service);
+	s->has_more[i] = true;
 	found = lb_service_find(snapshot->echo, &packet->dst, IPPROTO_ICMP, 0);
 	if (found == LB_SERVICE_NONE || snapshot->services[found].echo != DP_ECHO_FORWARD)
 		return LB_TO_KERNEL;
@@ -251,7 +273,7 @@ take_portless(const struct dp_snapshot *snapshot, const struct lb_packet *packet
 }
 
 static enum lb_verdict
-route(const struct stages *s, uint16_t i, uint32_t *service)
+route(struct stages *s, uint16_t i, uint32_t *service)
 {
 	const struct lb_packet *packet = &s->packets[i];
 
@@ -262,17 +284,36 @@ route(const struct stages *s, uint16_t i, uint32_t *service)
 			return verdict;
 	}
 	if (likely(packet->kind == LB_PACKET_FLOW || packet->kind == LB_PACKET_TUNNEL))
-		return find_service(s->snapshot, packet, service);
+		return find_service(s, i, service);
 	if (packet->kind == LB_PACKET_ICMP_ERROR)
-		return take_error(s->snapshot, packet, service);
+		return take_error(s, i, service);
+	s->has_more[i] = true;
 	if (packet->kind == LB_PACKET_ICMP_ERROR_LATER)
 		return take_portless(s->snapshot, packet, service);
 	return take_other(s, i, service);
 }
 
+/*
+ * Ask for what finds the services. Not right after each packet's parsing, where the key's words
+ * would wait for its bytes to be written.
+ */
+static void
+begin_searches(struct stages *s)
+{
+	for (uint16_t i = 0; i < s->burst->n; i++) {
+		const struct lb_flow_key *key = &s->packets[i].key;
+
+		if (likely(s->burst->decisions[i].verdict == LB_FORWARD &&
+			    has_key(&s->packets[i])))
+			lb_service_begin(s->snapshot->match, &key->dst, key->proto,
+				ntohs(key->dport_be), &s->searches[i]);
+	}
+}
+
 static void
 service_stage(struct stages *s)
 {
+	begin_searches(s);
 	for (uint16_t i = 0; i < s->burst->n; i++) {
 		struct dp_decision *d = &s->burst->decisions[i];
 
@@ -306,7 +347,6 @@ hash_stage(struct stages *s)
 		struct dp_decision *d = &decisions[i];
 		const struct lb_flow_key *key = &s->packets[i].key;
 		struct lb_flow_hash hash;
-		uint8_t affinity;
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
@@ -315,9 +355,9 @@ hash_stage(struct stages *s)
 		lb_flow_prefetch(flows, &s->places[i]);
 		d->hash = hash;
 		s->picks[i] = hash.pick;
-		affinity = services[d->service].affinity;
-		if (unlikely(affinity != LB_AFFINITY_5_TUPLE || hash_seed != flow_seed))
-			s->picks[i] = lb_hash_pick(key, (enum lb_affinity)affinity, hash_seed);
+		if (unlikely(s->has_more[i] || hash_seed != flow_seed))
+			s->picks[i] = lb_hash_pick(key,
+				(enum lb_affinity)services[d->service].affinity, hash_seed);
 		has_flows = true;
 	}
 	return has_flows;
@@ -344,7 +384,7 @@ find_stage(struct stages *s)
 		if (likely(s->refs[i] != LB_FLOW_NONE)) {
 			const uint32_t id = lb_flow_backend(flows, s->refs[i]);
 
-			__builtin_prefetch(&backends[id]);
+			__builtin_prefetch(&backends[id], 0, TO_L2);
 			continue;
 		}
 		lb_flow_prefetch_second(flows, &s->places[i]);
@@ -534,7 +574,7 @@ has_connection_id(const struct stages *s, uint16_t i)
 {
 	const struct dp_decision *d = &s->burst->decisions[i];
 
-	return s->packets[i].key.proto == IPPROTO_UDP &&
+	return s->has_more[i] && s->packets[i].key.proto == IPPROTO_UDP &&
 	       s->snapshot->services[d->service].quic != NULL;
 }
 
@@ -599,6 +639,9 @@ flow_stage(struct stages *s)
 		if (unlikely(is_stale || s->refs[i] == LB_FLOW_NONE))
 			s->refs[i] = lb_flow_find_at(flows, &s->places[i], now_ns);
 		d->verdict = (uint8_t)choose_backend(s, i, s->refs[i]);
+		/* It is counted when it has left. */
+		if (likely(d->verdict == LB_FORWARD))
+			__builtin_prefetch(&s->worker->backends[d->backend], 1, TO_L2);
 		if (unlikely(d->is_new_flow)) {
 			is_stale = true;
 			__builtin_prefetch(&s->snapshot->backends[d->backend]);

@@ -172,6 +172,14 @@ dp_table_pick(const struct dp_table *table, uint64_t pick, uint32_t *slot, uint3
 	return true;
 }
 
+static bool
+has_more(const struct dp_service *service)
+{
+	return service->refused != 0 || service->affinity != LB_AFFINITY_5_TUPLE ||
+	       service->quic != NULL;
+}
+
+/* After the services, some of which are marked. */
 static int
 build_match(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
@@ -188,6 +196,8 @@ build_match(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 	for (size_t i = 0; i < conf->n_services; i++) {
 		matches[i] = conf->services[i].match;
 		matches[i].service = (uint32_t)i;
+		if (has_more(&snapshot->services[i]))
+			matches[i].service |= DP_MATCH_MORE;
 	}
 
 	ret = -ENOMEM;
@@ -559,9 +569,7 @@ dp_snapshot_create(const struct dp_snapshot_conf *conf, struct dp_snapshot **out
 	snapshot->hash_seed = conf->hash_seed;
 	snapshot->has_kernel = conf->has_kernel;
 
-	ret = build_match(snapshot, conf);
-	if (ret == 0)
-		ret = build_echo(snapshot, conf);
+	ret = build_echo(snapshot, conf);
 	if (ret == 0)
 		ret = build_portless(snapshot, conf);
 	if (ret == 0)
@@ -570,6 +578,8 @@ dp_snapshot_create(const struct dp_snapshot_conf *conf, struct dp_snapshot **out
 		ret = build_tunnels(snapshot, conf);
 	if (ret == 0)
 		ret = copy_services(snapshot, conf);
+	if (ret == 0)
+		ret = build_match(snapshot, conf);
 	if (ret == 0)
 		ret = copy_answering(snapshot, conf);
 	if (ret == 0)

@@ -41,6 +41,16 @@ struct dp_service {
 };
 
 /*
+ * What the table of services finds is a service's place, and beside it whether there is more to
+ * it than its table. So of most services a packet of a known flow reads nothing.
+ */
+#define DP_MATCH_PLACE (LB_SERVICES_MAX - 1)
+#define DP_MATCH_MORE  (UINT32_C(1) << 31) /* refused, affinity or quic are out of the usual */
+
+static_assert((DP_MATCH_PLACE & LB_SERVICES_MAX) == 0 && DP_MATCH_PLACE < DP_MATCH_MORE,
+	"a place leaves room for the mark");
+
+/*
  * What a packet needs of its backend, on two lines that are its own; on the first of them
  * alone where the outer header is IPv4 without VXLAN.
  */
@@ -69,8 +79,8 @@ struct dp_answering_port {
 };
 
 struct dp_snapshot {
-	const struct lb_service_table *match;
-	const struct lb_service_table *echo; /**< whose echo a service address' is */
+	const struct lb_service_table *match; /**< finds DP_MATCH_* */
+	const struct lb_service_table *echo;  /**< whose echo a service address' is */
 	/**
 	 * Of TCP and of UDP: the service whose backend a packet's addresses decide, whatever
 	 * its ports; n_services where ports may make it another's, or another backend's.

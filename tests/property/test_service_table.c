@@ -6,7 +6,7 @@
  * with a protocol.
  */
 
-#include "lb_service_table.h"
+#include "lb_service_lookup.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -139,11 +139,16 @@ compare_lookups(uint64_t *seed, const struct lb_service_table *table,
 		const uint16_t port = (uint16_t)xrand_below(seed, 4);
 		const uint32_t expected = find_plainly(matches, n, &dst, proto, port);
 		const uint32_t found = lb_service_find(table, &dst, proto, port);
+		struct lb_service_search search;
 		char text[LB_ADDR_TEXT_BYTES];
 		bool is_covered = false;
 
 		EXPECT(found == expected, "%s, protocol %u, port %u: %d, not %d",
 			lb_addr_format(&dst, text), proto, port, (int)found, (int)expected);
+		lb_service_begin(table, &dst, proto, port, &search);
+		EXPECT(lb_service_end(table, &search, &dst, proto, port) == expected,
+			"%s, protocol %u, port %u, in two steps", lb_addr_format(&dst, text),
+			proto, port);
 		for (size_t k = 0; k < n; k++)
 			is_covered = is_covered || is_over(&matches[k].prefix, &dst);
 		EXPECT(lb_service_covers(table, &dst) == is_covered, "cover of %s",
