@@ -144,12 +144,15 @@ lb_flow_prefetch(const struct lb_flow_table *table, const struct lb_flow_place *
 	__builtin_prefetch(&table->buckets[place->bucket]);
 }
 
-/** Start loading what is read besides of a flow that is not in its first bucket. */
+/**
+ * Start loading what is read besides of a flow that is not in its first bucket. To the second
+ * level of cache, as the first has too few places for lines on their way.
+ */
 static inline void
 lb_flow_prefetch_second(const struct lb_flow_table *table, const struct lb_flow_place *place)
 {
-	__builtin_prefetch(&table->buckets[place->second]);
-	__builtin_prefetch(&table->syn_seq[(size_t)place->bucket * LB_FLOW_WAYS], 1);
+	__builtin_prefetch(&table->buckets[place->second], 0, 2);
+	__builtin_prefetch(&table->syn_seq[(size_t)place->bucket * LB_FLOW_WAYS], 1, 2);
 }
 
 /** Which of four tags are the one wanted, as bits: the plain twin of the one below. */

@@ -215,6 +215,18 @@ find_room(const struct lb_flow_table *table, uint32_t bucket_index, uint32_t tic
 	};
 }
 
+/* The first of equal ones; without a branch, which in a flood would go either way. */
+static inline struct room
+readier(struct room first, struct room second)
+{
+	const uint32_t is_first = -(uint32_t)(first.readiness >= second.readiness);
+
+	return (struct room){
+		.ref = (first.ref & is_first) | (second.ref & ~is_first),
+		.readiness = (first.readiness & is_first) | (second.readiness & ~is_first),
+	};
+}
+
 /* Make a place free, and account for who was there. */
 static void
 vacate(struct lb_flow_table *table, uint32_t ref, uint32_t tick)
@@ -289,6 +301,7 @@ choose_place(struct lb_flow_table *table, const struct lb_flow_place *place, uin
 {
 	const struct room first = find_room(table, place->bucket, tick);
 	struct room second;
+	struct room best;
 
 	if (likely(first.readiness >= DEAD))
 		return first.ref;
@@ -301,10 +314,9 @@ choose_place(struct lb_flow_table *table, const struct lb_flow_place *place, uin
 		if (ref != LB_FLOW_NONE)
 			return ref;
 	}
-	if (first.readiness >= second.readiness && first.readiness > NOT_AT_ALL)
-		return first.ref;
-	if (second.readiness > NOT_AT_ALL)
-		return second.ref;
+	best = readier(first, second);
+	if (likely(best.readiness > NOT_AT_ALL))
+		return best.ref;
 	return make_room(table, place, NOT_AT_ALL + 1, tick);
 }
 
@@ -322,8 +334,8 @@ lb_flow_insert(struct lb_flow_table *table, const struct lb_flow_hash *hash, uin
 		return LB_FLOW_NONE;
 	}
 	vacate(table, ref, tick);
-	if (ref / LB_FLOW_WAYS == place.second)
-		table->buckets[place.bucket].rest[0] |= LB_FLOW_OVERFLOWED;
+	table->buckets[place.bucket].rest[0] |=
+		ref / LB_FLOW_WAYS == place.second ? LB_FLOW_OVERFLOWED : 0;
 	rest |= event == LB_FLOW_DATAGRAM ? LB_FLOW_UDP_NEW : LB_FLOW_TCP_NEW;
 	if (event == LB_FLOW_SYN) {
 		rest |= LB_FLOW_BY_SYN;

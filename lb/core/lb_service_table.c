@@ -8,6 +8,8 @@
 #include "lb_hash.h"
 #include "lb_limits.h"
 
+#define FILTER_WORDS_MIN (LB_CACHE_LINE / sizeof(uint64_t))
+
 static bool
 has_key(const struct lb_service_set *set, const struct lb_service_key *key)
 {
@@ -44,13 +46,23 @@ add_key(struct lb_service_set *set, const struct lb_service_key *key, uint32_t s
 		set->n_probes = distance + 1;
 }
 
+/* A power of two, a line at least; four prefixes a word. */
+static size_t
+filter_words(size_t n)
+{
+	const size_t n_words = lb_hash_entries_for(n) / 4;
+
+	return n_words < FILTER_WORDS_MIN ? FILTER_WORDS_MIN : n_words;
+}
+
 size_t
 lb_service_table_bytes(size_t n)
 {
 	if (n > LB_SERVICES_MAX)
 		return 0;
 	return sizeof(struct lb_service_table) +
-	       2 * lb_hash_entries_for(n) * sizeof(struct lb_service_entry);
+	       2 * lb_hash_entries_for(n) * sizeof(struct lb_service_entry) +
+	       filter_words(n) * sizeof(uint64_t);
 }
 
 static void
@@ -118,6 +130,8 @@ add_match(struct lb_service_table *table, const struct lb_service_match *match)
 	key.rest = lb_service_rest(match->prefix.n_bits, 0, 0);
 	if (!has_key(&table->prefixes, &key))
 		add_key(&table->prefixes, &key, 0);
+	*lb_service_filter_word(table, lb_service_hash(&key)) |=
+		lb_service_filter_bits(lb_service_hash(&key));
 	return 0;
 }
 
@@ -136,6 +150,9 @@ lb_service_table_build(void *mem, const struct lb_service_match *matches, size_t
 	entries = (struct lb_service_entry *)(table + 1);
 	init_set(&table->matches, entries, lb_hash_entries_for(n));
 	init_set(&table->prefixes, entries + lb_hash_entries_for(n), lb_hash_entries_for(n));
+	table->filter = (uint64_t *)(entries + 2 * lb_hash_entries_for(n));
+	table->filter_mask = filter_words(n) - 1;
+	memset(table->filter, 0, filter_words(n) * sizeof(*table->filter));
 	for (size_t i = 0; i < n; i++) {
 		uint8_t *combinations = lb_addr_is_v4(&matches[i].prefix.addr) ? v4 : v6;
 		int ret;
@@ -189,7 +206,11 @@ lb_service_covers(const struct lb_service_table *table, const struct lb_addr *ds
 		const struct lb_service_key key = lb_service_key_of(&family->lengths[i],
 			LB_SERVICE_BIT(LB_SERVICE_NEITHER), dst, 0);
 
-		if (has_key(&table->prefixes, &key))
+		const uint64_t hash = lb_service_hash(&key);
+		const uint64_t bits = lb_service_filter_bits(hash);
+
+		if (unlikely((*lb_service_filter_word(table, hash) & bits) == bits) &&
+			lb_service_find_key(&table->prefixes, &key, hash) != NULL)
 			return true;
 	}
 	return false;
