@@ -16,6 +16,7 @@ enum {
 	TCP_BYTES = 20,
 	UDP_BYTES = 8,
 	PORTS_BYTES = 4, /* of either, at its beginning */
+	TCP_DATA_OFFSET_AT = 12,
 	ICMP_BYTES = 8,
 	QUOTED_L4_BYTES = 8,  /* all that RFC 792 promises */
 	EXTENSION_BYTES = 8,  /* the shortest, whichever it is */
@@ -447,7 +448,8 @@ is_fragment_sound(const struct lb_packet *p, size_t payload_bytes)
 		return false;
 	if ((p->flags & LB_PACKET_MORE) != 0 && payload_bytes % FRAGMENT_UNIT != 0)
 		return false;
-	return p->key.proto != IPPROTO_TCP || p->frag_offset == 0 ||
+	/* Over IPv6 a later one does not say what it is of. */
+	return p->is_v6 || p->key.proto != IPPROTO_TCP || p->frag_offset == 0 ||
 	       p->frag_offset >= TCP_BYTES;
 }
 
@@ -467,23 +469,36 @@ take_fragment(struct lb_packet *out, size_t payload_offset, uint16_t offset, boo
 	return is_fragment_sound(out, payload_bytes) ? LB_FORWARD : LB_DROP_FRAGMENT_BAD;
 }
 
+/* Whether a TCP header goes on, by its data offset, where the packet ended on the wire. */
+static bool
+lacks_options(const struct view *view, const uint8_t *l4)
+{
+	return need(view, l4, TCP_BYTES) == LB_FORWARD &&
+	       need(view, l4, (size_t)(l4[TCP_DATA_OFFSET_AT] >> 4) * 4) == LB_DROP_TRUNCATED;
+}
+
 /* A first fragment without all of its L4 header hides what the datagram is. */
 static enum lb_verdict
 parse_first_l4(const struct view *view, const uint8_t *l4, struct lb_packet *out)
 {
 	const enum lb_verdict verdict = parse_l4(view, l4, out);
 
+	if (verdict == LB_FORWARD && out->key.proto == IPPROTO_TCP && lacks_options(view, l4))
+		return LB_DROP_FRAGMENT_BAD;
 	return verdict == LB_DROP_TRUNCATED ? LB_DROP_FRAGMENT_BAD : verdict;
 }
 
-/* A fragment after the first: its L4 header, if its protocol has one, was in the first. */
+/*
+ * A fragment after the first: its L4 header, if its protocol has one, was in the first. Over
+ * IPv6 so was its protocol: its own next header may be anything (RFC 8200, section 4.5).
+ */
 static void
 take_later_fragment(struct lb_packet *out)
 {
 	const uint8_t proto = out->key.proto;
 
 	out->kind = (uint8_t)kind_of(proto, out->is_v6);
-	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP || (out->is_v6 && is_extension(proto)))
+	if (out->is_v6 || proto == IPPROTO_TCP || proto == IPPROTO_UDP)
 		out->kind = LB_PACKET_LATER_FRAGMENT;
 }
 

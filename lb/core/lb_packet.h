@@ -34,10 +34,11 @@ enum lb_packet_kind {
 	/** An ICMP error about a later fragment of TCP or UDP: the same, but ports are 0. */
 	LB_PACKET_ICMP_ERROR_LATER,
 	/**
-	 * A fragment with offset above 0 whose ports came with its first: TCP, UDP, or over
-	 * IPv6 an extension header of whatever follows. key has addresses and protocol, ports
-	 * are 0. A later fragment of another protocol is what its first is: LB_PACKET_FLOW,
-	 * _TUNNEL or _ICMP_OTHER.
+	 * A fragment with offset above 0 whose ports came with its first: TCP or UDP over
+	 * IPv4, and all of IPv6, as only the first says what its datagram is (RFC 8200,
+	 * section 4.5). key has addresses and, over IPv4 to be believed, protocol; ports are
+	 * 0. A later fragment of another protocol over IPv4 is what its first is:
+	 * LB_PACKET_FLOW, _TUNNEL or _ICMP_OTHER.
 	 */
 	LB_PACKET_LATER_FRAGMENT,
 	/**
@@ -119,9 +120,9 @@ struct lb_packet {
  * An IP payload shorter than the fixed TCP, UDP or ICMP header is LB_DROP_TRUNCATED. A
  * fragment is LB_DROP_FRAGMENT_BAD if its datagram could not be put together, or would hide
  * what it is: it has no payload; it would end past the largest IP packet; more is to come and
- * its payload is no multiple of 8; it is the first and lacks part of the header chain or of
- * that fixed header (RFC 1858, RFC 7112); it is TCP and begins within that header (RFC 3128);
- * or it is cut once more by a second IPv6 fragment header.
+ * its payload is no multiple of 8; it is the first and lacks part of the header chain, of that
+ * fixed header or of TCP's options (RFC 1858, RFC 7112); it is TCP over IPv4 and begins within
+ * that header (RFC 3128); or it is cut once more by a second IPv6 fragment header.
  *
  * A quoted packet is believed only as far as its addresses, protocol and ports: its lengths and
  * checksum may have been rewritten on the way; if its source is not the error's destination, it

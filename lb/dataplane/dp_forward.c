@@ -133,7 +133,7 @@ unless_served(const struct dp_snapshot *snapshot, const struct lb_addr *dst,
 	return lb_service_covers(snapshot->match, dst) ? reason : LB_TO_KERNEL;
 }
 
-/* Whatever its protocol: LB_PACKET_LATER_FRAGMENT is only what has ports. */
+/* Of ICMP over IPv4 too, of which LB_PACKET_LATER_FRAGMENT is none. */
 static bool
 is_later_fragment(const struct lb_packet *packet)
 {

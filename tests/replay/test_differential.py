@@ -187,12 +187,12 @@ class Piece:
         self.n_bytes = n_bytes
         self.reach = offset + reach
 
-    def check(self, proto):
+    def check(self, proto, version):
         if not (self.is_first or self.is_later):
             return
         if self.n_bytes == 0 or self.reach > 65535 or (self.more and self.n_bytes % 8 != 0):
             raise Verdict("fragment_bad")
-        if proto == wire.TCP and self.offset in (8, 16):
+        if version == 4 and proto == wire.TCP and self.offset in (8, 16):
             raise Verdict("fragment_bad")
 
 
@@ -205,7 +205,7 @@ def walk_one(view, proto, at, start, piece):
     length = 8 if proto == 44 else (head[1] + 2) * 4 if proto == 51 else (head[1] + 1) * 8
     view.load(at, length)
     if proto == 43 and head[3] != 0:
-        piece.check(proto)
+        piece.check(proto, 6)
         raise Verdict("kernel")
     if proto == 44:
         if piece.is_first:
@@ -233,7 +233,7 @@ def walk(view, proto, at):
 
 
 def judge_l4(view, at, proto, dst, piece, is_cut):
-    piece.check(proto)
+    piece.check(proto, dst.version)
     try:
         judge_piece(view, at, proto, dst, piece, is_cut)
     except Verdict as verdict:
@@ -242,12 +242,20 @@ def judge_l4(view, at, proto, dst, piece, is_cut):
         raise
 
 
+def load_options(view, at):
+    """A first fragment has all of them, though a capture may have cut them."""
+    try:
+        view.load(at, (view.load(at, 20)[12] >> 4) * 4)
+    except Verdict as verdict:
+        if verdict.args[0] != "snaplen":
+            raise
+
+
 def judge_piece(view, at, proto, dst, piece, is_cut):
     covered = bool(services_of(dst))
     is_icmp = proto == (wire.ICMP if dst.version == 4 else wire.ICMPV6)
     if piece.is_later:
-        is_hidden = dst.version == 6 and proto in EXTENSIONS
-        if proto in (wire.TCP, wire.UDP) or is_icmp or is_hidden:
+        if proto in (wire.TCP, wire.UDP) or is_icmp or dst.version == 6:
             lost = "snaplen" if is_cut else "fragment_unmatched"
             raise Verdict(lost if covered else "kernel")
     elif proto in (wire.TCP, wire.UDP):
@@ -257,6 +265,9 @@ def judge_piece(view, at, proto, dst, piece, is_cut):
             # The ports may be there still.
             if verdict.args[0] != "snaplen":
                 raise
+        else:
+            if proto == wire.TCP and piece.is_first:
+                load_options(view, at)
         choose(dst, proto, view.number(at + 2), is_cut)
     elif is_icmp:
         judge_icmp(view, at, dst, piece, is_cut)

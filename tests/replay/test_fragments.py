@@ -179,6 +179,12 @@ def add_waits(rows):
     rows.add("without a first at the capture's end", [(3, later)], ["fragment_unmatched"])
 
 
+def with_options(segment, n_words):
+    """A TCP header of so many words: the payload's first bytes are its options."""
+    at_offset = (20 if segment[0] >> 4 == 4 else 40) + 12
+    return segment[:at_offset] + bytes([n_words << 4]) + segment[at_offset + 1:]
+
+
 def add_bad(rows):
     """Overlaps make a datagram worthless (RFC 5722), and tiny ones hide what it is."""
     for words, offset, n in (("over half of one", 48, 104), ("within one", 8, 16),
@@ -205,7 +211,15 @@ def add_bad(rows):
     client = rows.client()
     whole = client.whole(wire.tcp)
     rows.add("one with TCP's flags alone, to write over them", spread(
-        [wire.piece(whole, 0, 104, 1), wire.piece(whole, 8, 8, 1)]), ["to", "fragment_bad"])
+        [wire.piece(whole, 0, 104, 1), wire.piece(whole, 8, 8, 1)]),
+        ["to", "fragment_bad" if rows.family == 4 else "fragment_overlap"])
+    whole = with_options(rows.client().whole(wire.tcp), 10)
+    rows.add("a first one without the last of TCP's options", spread(
+        [wire.piece(whole, 0, 32, 1), wire.piece(whole, 32, 104, 1)]),
+        ["fragment_bad", "fragment_unmatched"])
+    whole = with_options(rows.client().whole(wire.tcp), 10)
+    rows.add("a first one with all of TCP's options", spread(
+        [wire.piece(whole, 0, 40, 1), wire.piece(whole, 40, 104, 1)]), ["to", "to"])
     client = rows.client()
     whole = client.whole(wire.tcp)
     rows.add("a first one with just TCP's header", spread(
@@ -236,12 +250,31 @@ def add_elsewhere(rows):
              ["no_backend"] * 3)
     client = rows.client()
     parts = wire.pieces(client.raw(ESP), 104)
-    rows.add("ESP goes by its addresses", [(0, parts[1]), (2, parts[0]), (4, parts[2]),
-                                           (6, client.raw(ESP))], ["to"] * 4)
+    if rows.family == 4:
+        rows.add("ESP goes by its addresses", [(0, parts[1]), (2, parts[0]), (4, parts[2]),
+                                               (6, client.raw(ESP))], ["to"] * 4)
+    else:
+        rows.add("ESP", spread([parts[1], parts[0], parts[2], client.raw(ESP)]), ["to"] * 4,
+                 {1: [0]})
     parts = wire.pieces(rows.client().raw(ESP, to="vip"), 208)
     rows.add("ESP where a service has a port", spread(parts), ["kernel"] * 2)
     parts = wire.pieces(rows.client().raw(wire.GRE, to="vip"), 208)
     rows.add("GRE that nobody carries", spread(parts), ["unsupported_l4"] * 2)
+
+
+def add_next_headers(rows):
+    """Of IPv6 the first one's says what the datagram is (RFC 8200, section 4.5)."""
+    for own in (wire.UDP, wire.TCP, wire.IPV6, wire.ICMPV6, 59, 60, 0, ESP, 253):
+        client = rows.client()
+        first, *others = wire.pieces(client.whole(), 104)
+        others = [other[:40] + bytes([own]) + other[41:] for other in others]
+        rows.add(f"UDP, and {own} in the later ones' headers",
+                 spread([others[0], first, *others[1:], client.whole()]),
+                 ["to"] * (len(others) + 2), {1: [0]})
+        first, *others = wire.pieces(rows.client().whole(dport=81), 208)
+        others = [other[:40] + bytes([own]) + other[41:] for other in others]
+        rows.add(f"another port, and {own} in the later ones' headers",
+                 spread([*others, first]), ["kernel"] * 2)
 
 
 def add_atomic(rows):
@@ -273,6 +306,7 @@ def all_rows():
             add(rows)
         if family == 6:
             add_atomic(rows)
+            add_next_headers(rows)
         found += rows.rows
     return found
 

@@ -195,7 +195,7 @@ put_tcp(const struct build *b, const struct pb_layer *l, size_t i)
 	put16(header + 2, (unsigned int)usual(l->dport, PB_DPORT));
 	put16(header + 4, PB_SEQ >> 16);
 	put16(header + 6, PB_SEQ & 0xffff);
-	header[12] = 0x50;
+	header[12] = (uint8_t)(usual(l->tcp_words, 5) << 4);
 	header[13] = (uint8_t)usual(l->tcp_flags, 0x10);
 	put16(header + 14, 65535);
 	require(layer_bytes(l) <= sizeof(header), "TCP can only be cut");

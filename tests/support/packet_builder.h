@@ -58,7 +58,8 @@ struct pb_layer {
 	int sport;
 	int dport;
 	int tcp_flags;
-	int type; /* ICMP; EXTENSION: which */
+	int tcp_words; /* of its header, as its data offset says; usually 5 */
+	int type;      /* ICMP; EXTENSION: which */
 	int code;
 	int segments_left; /* EXTENSION 43 */
 };

@@ -176,6 +176,27 @@ static const struct row rows[] = {
 		{ETHER(), IPV4(.fragment = 0x2000, .proto = 6), PAYLOAD(16), END}, IS_BAD},
 	{"a first fragment with TCP's ports alone",
 		{ETHER(), IPV4(.fragment = 0x2000, .proto = 6), PAYLOAD(8), END}, IS_BAD},
+	{"a first fragment without the last word of TCP's options",
+		{ETHER(), IPV4(.fragment = 0x2000), TCP(.tcp_words = 7), PAYLOAD(4), END},
+		IS_BAD},
+	{"a first fragment with all of TCP's options",
+		{ETHER(), IPV4(.fragment = 0x2000), TCP(.tcp_words = 6), PAYLOAD(4), END},
+		.flags = LB_PACKET_FIRST_FRAGMENT, IS_FLOW(34, 6), .tcp_flags = 0x10,
+		PIECE_V4(0, 24), .has_more = true},
+	{"a first fragment of a data offset that is none",
+		{ETHER(), IPV4(.fragment = 0x2000), TCP(.tcp_words = PB_ZERO), PAYLOAD(4), END},
+		.flags = LB_PACKET_FIRST_FRAGMENT, IS_FLOW(34, 6), .tcp_flags = 0x10,
+		PIECE_V4(0, 24), .has_more = true},
+	{
+		"options of TCP that are missing where nothing is cut",
+		{ETHER(), IPV4(), TCP(.tcp_words = 15), END},
+		IS_FLOW(34, 6),
+		.tcp_flags = 0x10,
+	},
+	{"a first fragment over IPv6 without the last of TCP's options",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 1), TCP(.tcp_words = 15), PAYLOAD(36),
+			END},
+		IS_BAD},
 	{"a first fragment of a protocol without ports, of 8 bytes",
 		{ETHER(), IPV4(.fragment = 0x2000, .proto = 132), PAYLOAD(8), END},
 		IS_PLAIN(LB_PACKET_FLOW, 34, 132), .flags = LB_PACKET_FIRST_FRAGMENT,
@@ -434,7 +455,18 @@ static const struct row rows[] = {
 	{"a later fragment of ICMPv6",
 		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 0x0008, .proto = 58), PAYLOAD(8),
 			END},
-		.flags = LB_PACKET_DF, IS_OTHER(62, 58), PIECE_V6(8, 8)},
+		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 62, 58),
+		PIECE_V6(8, 8)},
+	{"a later fragment whose own header says that it is a tunnel",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 0x0008, .proto = 41), PAYLOAD(8),
+			END},
+		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 62, 41),
+		PIECE_V6(8, 8)},
+	{"a later fragment whose own header says that nothing follows",
+		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 0x0008, .proto = 59), PAYLOAD(8),
+			END},
+		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 62, 59),
+		PIECE_V6(8, 8)},
 	{"a last fragment as far as an IPv6 payload can reach",
 		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 0xfff8, .proto = 17), PAYLOAD(7),
 			END},
@@ -453,9 +485,10 @@ static const struct row rows[] = {
 		IS_BAD},
 	{"a last fragment over IPv6 without a payload",
 		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 8, .proto = 17), END}, IS_BAD},
-	{"TCP over IPv6 that begins again at its 16th byte",
+	{"what says that it is TCP over IPv6, from its 16th byte",
 		{ETHER(), IPV6(), FRAGMENT_V6(.fragment = 16, .proto = 6), PAYLOAD(8), END},
-		IS_BAD},
+		.flags = LB_PACKET_DF, IS_PLAIN(LB_PACKET_LATER_FRAGMENT, 62, 6),
+		PIECE_V6(16, 8)},
 	{"from an IPv4-mapped address over IPv6",
 		{ETHER(), IPV6(.src = "::ffff:203.0.113.7"), TCP(), END}, .want = LB_TO_KERNEL},
 	{"to an IPv4-mapped address over IPv6",
@@ -910,6 +943,10 @@ test_a_cut_capture_is_snaplen_or_the_same_packet(void **state)
 				continue;
 			/* Cut so early that nothing shows whom it is for. */
 			if (got == LB_TO_KERNEL && n < (full.is_v6 ? 40u : 20u) + 14 + 8)
+				continue;
+			/* A cut data offset does not show that options are missing. */
+			if (got == LB_FORWARD && of_whole == LB_DROP_FRAGMENT_BAD &&
+				cut.key.proto == 6 && n < cut.l4_offset + 20u)
 				continue;
 			/* Ports may be all that is left of the L4 header. */
 			if (got == LB_FORWARD && of_whole == LB_FORWARD)
