@@ -128,14 +128,16 @@ static void
 test_an_interval_comes_again_until_removed_by_its_own_callback(void **state)
 {
 	struct note note = {.letter = 'i'};
+	unsigned int n_calls;
 
 	(void)state;
 	add(&note, 1, 2);
 	while (note.n_calls < 4)
 		run_for(1);
+	n_calls = note.n_calls;
 	note.remove = &note.timer;
 	run_for(10);
-	assert_int_equal(note.n_calls, 5);
+	assert_int_equal(note.n_calls, n_calls + 1);
 }
 
 static void
