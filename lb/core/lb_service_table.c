@@ -197,6 +197,16 @@ lb_service_find(const struct lb_service_table *table, const struct lb_addr *dst,
 	return LB_SERVICE_NONE;
 }
 
+static inline bool
+has_prefix(const struct lb_service_table *table, const struct lb_service_key *key)
+{
+	const uint64_t hash = lb_service_hash(key);
+	const uint64_t bits = lb_service_filter_bits(hash);
+
+	return unlikely((*lb_service_filter_word(table, hash) & bits) == bits) &&
+	       lb_service_find_key(&table->prefixes, key, hash) != NULL;
+}
+
 bool
 lb_service_covers(const struct lb_service_table *table, const struct lb_addr *dst)
 {
@@ -206,11 +216,7 @@ lb_service_covers(const struct lb_service_table *table, const struct lb_addr *ds
 		const struct lb_service_key key = lb_service_key_of(&family->lengths[i],
 			LB_SERVICE_BIT(LB_SERVICE_NEITHER), dst, 0);
 
-		const uint64_t hash = lb_service_hash(&key);
-		const uint64_t bits = lb_service_filter_bits(hash);
-
-		if (unlikely((*lb_service_filter_word(table, hash) & bits) == bits) &&
-			lb_service_find_key(&table->prefixes, &key, hash) != NULL)
+		if (has_prefix(table, &key))
 			return true;
 	}
 	return false;
@@ -222,5 +228,5 @@ lb_service_has_host(const struct lb_service_table *table, const struct lb_addr *
 	struct lb_service_key key = {.rest = lb_service_rest(LB_SERVICE_BITS_MAX, 0, 0)};
 
 	memcpy(key.addr, addr->bytes, sizeof(key.addr));
-	return has_key(&table->prefixes, &key);
+	return has_prefix(table, &key);
 }
