@@ -6,6 +6,7 @@ BUILD names the build and PREFIX its folder; meson sets them.
 """
 
 import fnmatch
+import functools
 import json
 import os
 import pathlib
@@ -27,12 +28,15 @@ TIMEOUT_S = 60
 # Of what tools/setup installs to build, these are there wherever a package is built.
 ESSENTIAL = {"gcc", "libc6-dev", "ninja-build"}
 INSTRUCTIONS = {"FROM", "COPY", "RUN", "ENTRYPOINT", "CMD"}
+# Of Markdown: [words](where), and where it leads without #heading.
+LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 
 
 def read(path):
     return path.read_text(encoding="utf-8")
 
 
+@functools.cache
 def installed():
     """Files that `meson install` makes, as under /usr and without its slash; folders as such."""
     out = subprocess.run(["meson", "introspect", "--installed", str(BUILD)], check=True,
@@ -40,8 +44,32 @@ def installed():
     return sorted({"usr" + to.removeprefix(PREFIX) for to in json.loads(out).values()})
 
 
+def source_of(path):
+    """Of a document that is installed, or a part of a folder of documents."""
+    return ROOT / path.removeprefix("usr/share/doc/shunt/")
+
+
 def patterns(name):
     return [line.split()[0] for line in read(DEBIAN / name).splitlines() if line]
+
+
+def places(name):
+    """What a package has of the files that are installed: {its place: the installed file}."""
+    found = {}
+    for line in read(DEBIAN / f"{name}.install").splitlines():
+        pattern, _, folder = line.partition(" ")
+        for path in installed():
+            if is_in(path, pattern):
+                to = f"{folder}/{os.path.basename(path)}" if folder else path
+                found[to] = path
+    return found
+
+
+def links(name):
+    """Symbolic links that a package has, and where they lead."""
+    path = DEBIAN / f"{name}.links"
+    return dict(reversed(line.split()) for line in read(path).splitlines()) \
+        if path.exists() else {}
 
 
 def is_in(path, pattern):
@@ -80,17 +108,40 @@ def commands():
 
 class Package(unittest.TestCase):
     @unittest.skipUnless(shutil.which("scdoc"), "man pages are not installed: there is no scdoc")
-    def test_each_file_goes_into_one_package(self):
+    def test_each_file_goes_into_a_package_and_no_two_have_one_place(self):
         kept = patterns("not-installed")
-        lists = {name: patterns(f"{name}.install") for name in PACKAGES}
+        of_package = {name: places(name) for name in PACKAGES}
         files = installed()
         self.assertGreater(len(files), 15)
         for path in files:
             with self.subTest(path):
-                takers = [name for name, of_name in lists.items()
-                          if any(is_in(path, one) for one in of_name)]
+                takers = [name for name, has in of_package.items() if path in has.values()]
                 left_out = any(is_in(path, one) for one in kept)
-                self.assertEqual(len(takers), 0 if left_out else 1, takers)
+                # What there is to read may be in both.
+                most = len(PACKAGES) if path.endswith(".md") else 1
+                self.assertIn(len(takers), [0] if left_out else range(1, most + 1), takers)
+        shared = set.intersection(*(set(has) for has in of_package.values()))
+        self.assertEqual(shared, set())
+
+    @unittest.skipUnless(shutil.which("scdoc"), "man pages are not installed: there is no scdoc")
+    def test_each_link_of_a_document_leads_to_what_its_package_has(self):
+        for name, least in (("shunt", 20), ("shunt-decap", 0)):
+            has = places(name)
+            linked = links(name)
+            n_links = 0
+            for place, path in has.items():
+                if not path.endswith(".md"):
+                    continue
+                for link in LINK.findall(read(source_of(path))):
+                    if "://" in link:
+                        continue
+                    n_links += 1
+                    to = os.path.normpath(os.path.join(os.path.dirname(place), link))
+                    with self.subTest(f"{name}: {place}", link=link):
+                        self.assertTrue(source_of(to).exists(), to)
+                        self.assertTrue(to in linked or any(
+                            is_in(one, to) or is_in(to, one) for one in has))
+            self.assertGreaterEqual(n_links, least)
 
     @unittest.skipUnless(shutil.which("scdoc"), "man pages are not installed: there is no scdoc")
     def test_no_package_asks_for_what_is_not_installed(self):
