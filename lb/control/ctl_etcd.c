@@ -539,11 +539,15 @@ ask_once(struct ctl_etcd *etcd, const atomic_bool *stop, struct ctl_etcd_answer 
 }
 
 static void
-believe(struct ctl_etcd *etcd, const struct known *known)
+believe(struct ctl_etcd *etcd, const struct known *before, const struct known *known)
 {
 	lock(etcd);
-	etcd->known = *known;
-	etcd->status.known_revision = known->key_revision;
+	/* Not where the watch has had something newer while etcd was asked. */
+	if (etcd->known.cluster != known->cluster || etcd->known.revision <= known->revision ||
+		etcd->known.revision == before->revision) {
+		etcd->known = *known;
+		etcd->status.known_revision = known->key_revision;
+	}
 	unlock(etcd);
 }
 
@@ -553,17 +557,34 @@ ctl_etcd_fetch(struct ctl_etcd *etcd, const atomic_bool *stop, FILE *messages,
 {
 	char why[CTL_ETCD_WHY_BYTES];
 	struct ctl_etcd_answer answer = {0};
+	struct known before;
 	struct known known;
-	const int ret = ask_once(etcd, stop, &answer, why);
+	int ret;
 
+	lock(etcd);
+	before = etcd->known;
+	unlock(etcd);
+	ret = ask_once(etcd, stop, &answer, why);
 	if (ret != 0) {
 		(void)fprintf(messages, "etcd: %s\n", why);
 		return ret;
 	}
 	known = known_of(&answer);
-	believe(etcd, &known);
+	believe(etcd, &before, &known);
 	*out = take_document(&answer);
 	return 0;
+}
+
+bool
+ctl_etcd_is_overtaken(struct ctl_etcd *etcd, const struct ctl_etcd_document *document)
+{
+	bool is;
+
+	lock(etcd);
+	is = etcd->known.cluster == document->cluster &&
+	     document->revision < etcd->known.key_revision;
+	unlock(etcd);
+	return is;
 }
 
 int
@@ -621,7 +642,7 @@ fetch_first(struct ctl_etcd *etcd, const struct ctl_etcd_document *copy,
 		return ret;
 	}
 	known = known_of(&answer);
-	believe(etcd, &known);
+	believe(etcd, &etcd->known, &known); /* nobody watches yet */
 	*out = take_document(&answer);
 	return 0;
 }
@@ -635,7 +656,7 @@ note_first_failure(struct ctl_etcd *etcd, const struct ctl_etcd_document *copy, 
 		.revision = copy->revision,
 		.key_revision = copy->revision};
 
-	believe(etcd, &known);
+	believe(etcd, &etcd->known, &known); /* nobody watches yet */
 	if (error == -ENOENT)
 		return;
 	etcd->told = kind_of(error);

@@ -127,6 +127,12 @@ void ctl_etcd_read_status(struct ctl_etcd *etcd, struct ctl_etcd_status *out);
 int ctl_etcd_fetch(struct ctl_etcd *etcd, const atomic_bool *stop, FILE *messages,
 	struct ctl_etcd_document *out) lb_must_check;
 
+/**
+ * Whether something newer of the same cluster has been heard of, which therefore is in force,
+ * was refused or is to come.
+ */
+bool ctl_etcd_is_overtaken(struct ctl_etcd *etcd, const struct ctl_etcd_document *document);
+
 /** A configuration to be written there, and what comes of it. */
 struct ctl_etcd_push {
 	const char *text;

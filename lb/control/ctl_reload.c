@@ -442,6 +442,9 @@ finish_document(struct reading *reading)
 {
 	struct ctl_origin origin;
 
+	/* By a reload, which asked etcd itself, or by what the watch has told since. */
+	if (ctl_etcd_is_overtaken(reading->etcd, &reading->document))
+		return;
 	if (!judge(reading))
 		return;
 	reading->is_read = false;

@@ -650,6 +650,8 @@ class Fake(http.server.ThreadingHTTPServer):
         self.text = ""
         self.changed = threading.Condition()
         self.has_leader = []
+        self.before_load = None
+        self.watcher = None  # the last, begun
         self.requests_seen = 0
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -695,6 +697,9 @@ class FakeHandler(http.server.BaseHTTPRequestHandler):
         self.close_connection = length is not None
 
     def load(self, fake):
+        before, fake.before_load = fake.before_load, None
+        if before is not None:
+            before()
         good = json.dumps({"header": fake.header(), "kvs": [fake.kv()], "count": "1"}).encode()
         if fake.mode == "rubbish":
             self.answer(b"<html>It works!</html>")
@@ -745,6 +750,7 @@ class FakeHandler(http.server.BaseHTTPRequestHandler):
             self.line(events=[{"kv": fake.kv()}])
             return
         self.line(created=True)
+        fake.watcher = self
         if fake.mode == "watch: rubbish":
             self.raw(b"It works!\n")
         elif fake.mode == "watch: an old revision":
@@ -845,6 +851,42 @@ class FakeTest(EtcdCase):
         daemon.wait_for(state="watching", revision=2)
         self.assertEqual(daemon.address(), "10.0.0.4")
         self.assertIn("another one, or was restored", daemon.words())
+
+    def test_a_reload_that_overtakes_the_watch(self):
+        """What the watch had told before is not put in force after what etcd answers then."""
+        fake, daemon = self.start()
+
+        def tell(revision, n):
+            fake.revision, fake.text = revision, daemon.document(n)
+            fake.watcher.line(events=[{"kv": fake.kv()}])
+
+        def while_asked():
+            tell(8, 2)
+            time.sleep(0.3)  # until it waits behind the reload
+            fake.revision, fake.text = 9, daemon.document(3)
+
+        fake.before_load = while_asked
+        daemon.ctl("reload")
+        tell(9, 3)
+        time.sleep(1)
+        found = daemon.etcd()
+        self.assertEqual((found["revision"], found["known_revision"], daemon.address()),
+                         (9, 9, "10.0.0.4"), daemon.words())
+
+    def test_an_answer_that_the_watch_overtakes(self):
+        fake, daemon = self.start()
+
+        def while_asked():
+            fake.revision, fake.text = 9, daemon.document(3)
+            fake.watcher.line(events=[{"kv": fake.kv()}])
+            time.sleep(0.3)
+            fake.revision, fake.text = 8, daemon.document(2)
+
+        fake.before_load = while_asked
+        daemon.ctl("reload")
+        found = daemon.wait_for(state="watching", revision=9)
+        self.assertEqual((found["known_revision"], daemon.address()), (9, "10.0.0.4"),
+                         daemon.words())
 
     def test_what_takes_too_long(self):
         """5 s each, beside each other: an answer byte by byte, and half a line of a watch."""
