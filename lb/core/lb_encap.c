@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lb_encap.h"
+#include "lb_encap_write.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include "lb_csum.h"
 
 enum {
-	IPV4_BYTES = 20,
-	IPV6_BYTES = 40,
+	IPV4_BYTES = LB_ENCAP_V4_BYTES,
+	IPV6_BYTES = LB_ENCAP_V6_BYTES,
 	GRE_BYTES = 4,
 	UDP_BYTES = 8,
 	VXLAN_BYTES = 8,
@@ -24,7 +24,6 @@ enum {
 	VXLAN_FLAG_VNI = 0x08,
 	SPORT_FIRST = 49152,
 	SPORT_SHIFT = 18, /* leaves the top 14 of 32 bits: 49152..65535 */
-	FLOW_LABEL_MASK = 0xfffff,
 	VNI_MAX = 0xffffff,
 };
 
@@ -85,6 +84,7 @@ static void
 init_ipv4(struct lb_encap *encap, const struct lb_encap_conf *conf)
 {
 	uint8_t *p = encap->bytes;
+	uint16_t sum;
 
 	p[0] = 0x45;
 	p[6] = IPV4_FLAG_DF;
@@ -92,7 +92,8 @@ init_ipv4(struct lb_encap *encap, const struct lb_encap_conf *conf)
 	p[9] = outer_proto(conf->mode);
 	memcpy(p + 12, conf->src.bytes + 12, 4);
 	memcpy(p + 16, conf->dst.bytes + 12, 4);
-	encap->ipv4_sum = ntohs(lb_csum_fold(lb_csum_add(0, p, IPV4_BYTES)));
+	sum = lb_csum_fold(lb_csum_add(0, p, IPV4_BYTES));
+	encap->ipv4_sum = lb_bytes_swap16(ntohs(sum));
 }
 
 static void
@@ -170,37 +171,6 @@ lb_encap_init(struct lb_encap *out, const struct lb_encap_conf *conf)
 	return 0;
 }
 
-/* The checksum takes one addition for each field that is not the template's (RFC 1624). */
-static void
-write_ipv4(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *out)
-{
-	const uint32_t total_bytes = (uint32_t)encap->n_bytes + packet->inner_bytes;
-	const uint32_t proto = encap->inner_proto[packet->is_v6];
-	uint32_t sum = encap->ipv4_sum + packet->tos + total_bytes + proto;
-
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	sum = (sum & UINT16_MAX) + (sum >> 16);
-	memcpy(out, encap->bytes, IPV4_BYTES);
-	out[1] = packet->tos;
-	store16(out + 2, total_bytes);
-	out[9] |= (uint8_t)proto;
-	store16(out + 10, UINT16_MAX & ~sum);
-}
-
-static void
-write_ipv6(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *out)
-{
-	const uint32_t low = packet->entropy & FLOW_LABEL_MASK;
-	const uint32_t label = low == 0 ? 1 : low; /* 0 means that there is none */
-
-	memcpy(out, encap->bytes, IPV6_BYTES);
-	out[0] = (uint8_t)(0x60 | packet->tos >> 4);
-	out[1] = (uint8_t)((packet->tos & 0x0f) << 4 | label >> 16);
-	store16(out + 2, label & 0xffff);
-	store16(out + 4, (unsigned int)encap->n_bytes - IPV6_BYTES + packet->inner_bytes);
-	out[6] |= encap->inner_proto[packet->is_v6];
-}
-
 /* RFC 768 and RFC 8200, section 8.1; all at even offsets, so that sums just add up. */
 static void
 write_udp_csum(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *udp)
@@ -235,26 +205,26 @@ write_udp(const struct lb_encap *encap, const struct lb_encap_packet *packet, ui
 		write_udp_csum(encap, packet, udp);
 }
 
-/* What follows the outer IP header, where anything does. */
-static void
-write_payload(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *p)
+void
+lb_encap_write_payload(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	uint8_t *out)
 {
 	const unsigned int ethertype = packet->is_v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
 	const unsigned int ip_bytes = encap->is_v6 ? IPV6_BYTES : IPV4_BYTES;
 
 	switch (encap->mode) {
 	case LB_FORWARD_GRE:
-		store16(p, 0); /* no checksum, key or sequence; version 0 */
-		store16(p + 2, ethertype);
+		store16(out, 0); /* no checksum, key or sequence; version 0 */
+		store16(out + 2, ethertype);
 		break;
 	case LB_FORWARD_VXLAN:
-		memcpy(p + UDP_BYTES, encap->bytes + ip_bytes + UDP_BYTES,
+		memcpy(out + UDP_BYTES, encap->bytes + ip_bytes + UDP_BYTES,
 			VXLAN_BYTES + ETHER_BYTES - 2);
-		store16(p + UDP_BYTES + VXLAN_BYTES + 12, ethertype);
-		write_udp(encap, packet, p);
+		store16(out + UDP_BYTES + VXLAN_BYTES + 12, ethertype);
+		write_udp(encap, packet, out);
 		break;
 	default:
-		write_udp(encap, packet, p);
+		write_udp(encap, packet, out);
 		break;
 	}
 }
@@ -262,12 +232,5 @@ write_payload(const struct lb_encap *encap, const struct lb_encap_packet *packet
 void
 lb_encap_write(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *out)
 {
-	if (encap->mode == LB_FORWARD_L2)
-		return;
-	if (encap->is_v6)
-		write_ipv6(encap, packet, out);
-	else
-		write_ipv4(encap, packet, out);
-	if (encap->mode != LB_FORWARD_IPIP) /* there the inner header is next */
-		write_payload(encap, packet, out + (encap->is_v6 ? IPV6_BYTES : IPV4_BYTES));
+	lb_encap_write_inline(encap, packet, out);
 }

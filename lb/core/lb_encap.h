@@ -69,9 +69,10 @@ struct lb_encap {
 	 * constant
 	 */
 	uint8_t inner_proto[2];
-	uint16_t ipv4_sum; /**< IPv4: sum of what is constant, host order, carries added in */
-	uint64_t sum;      /**< UDP over IPv6: of what is constant */
+	/** IPv4: sum of what is constant, carries added in; little endian words. */
+	uint16_t ipv4_sum;
 	uint8_t bytes[LB_ENCAP_BYTES_MAX]; /**< the headers, per-packet fields 0 */
+	uint64_t sum;                      /**< UDP over IPv6: of what is constant */
 };
 
 /** What of one packet goes into its outer headers. */

@@ -28,6 +28,14 @@ struct lb_flow_key {
 
 static_assert(sizeof(struct lb_flow_key) == 40, "no implicit padding in a hashed key");
 
+/** A key as the words that a hash reads: its bytes, eight at a time, the first the lowest. */
+struct lb_flow_words {
+	uint64_t word[5];
+};
+
+static_assert(sizeof(struct lb_flow_words) == sizeof(struct lb_flow_key),
+	"words are all of a key");
+
 /** What of the 5-tuple is hashed into the table. */
 enum lb_affinity {
 	LB_AFFINITY_5_TUPLE,

@@ -1,10 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lb_hash_flow.h"
 
+#include "lb_compiler.h"
+
 struct lb_flow_hash
 lb_hash_flow(const struct lb_flow_key *key, uint64_t seed)
 {
 	return lb_hash_flow_inline(key, seed);
+}
+
+void
+lb_hash_seed(struct lb_hash_seeded *out, uint64_t seed)
+{
+	/* The first 64 bytes of XXH3's default secret, which its specification lists. */
+	static const uint64_t secret[LB_N_ELEMENTS(out->secret)] = {
+		UINT64_C(0xbe4ba423396cfeb8),
+		UINT64_C(0x1cad21f72c81017c),
+		UINT64_C(0xdb979083e96dd4de),
+		UINT64_C(0x1f67b3b7a4a44072),
+		UINT64_C(0x78e5c0cc4ee679cb),
+		UINT64_C(0x2172ffcc7dd05a82),
+		UINT64_C(0x8e2443f7744608b8),
+		UINT64_C(0x4c263a81e69035e0),
+	};
+
+	for (size_t i = 0; i < LB_N_ELEMENTS(secret); i += 2) {
+		out->secret[i] = secret[i] + seed;
+		out->secret[i + 1] = secret[i + 1] - seed;
+	}
+	out->low_prime = UINT64_C(0x9e3779b185ebca87);
+	out->high_prime = UINT64_C(0x85ebca77c2b2ae63);
+	out->last_prime = UINT64_C(0x165667919e3779f9);
+	out->head = sizeof(struct lb_flow_key) * out->low_prime;
+	out->tail = (sizeof(struct lb_flow_key) - seed) * UINT64_C(0xc2b2ae3d27d4eb4f);
 }
 
 uint64_t

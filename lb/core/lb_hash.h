@@ -25,6 +25,22 @@ struct lb_flow_hash {
 struct lb_flow_hash lb_hash_flow(const struct lb_flow_key *key, uint64_t seed);
 
 /**
+ * What XXH3 makes of a seed before it sees a key, for all hashes under it. Its constants lie
+ * beside that, since an operand in memory takes no instruction of its own.
+ */
+struct lb_hash_seeded {
+	uint64_t secret[8]; /**< of XXH3's secret the first words, with the seed in them */
+	uint64_t head;      /**< of the length */
+	uint64_t tail;      /**< of length and seed */
+	uint64_t low_prime;
+	uint64_t high_prime;
+	uint64_t last_prime;
+};
+
+/** Make seeded what lb_hash_flow_words() needs of a seed. */
+void lb_hash_seed(struct lb_hash_seeded *out, uint64_t seed);
+
+/**
  * The slot-choosing hash under an affinity other than the 5-tuple: fields that
  * the affinity leaves out are hashed as zero. LB_AFFINITY_5_TUPLE gives
  * lb_hash_flow()'s pick.

@@ -7,6 +7,7 @@
 #include "lb_compiler.h"
 #include "lb_csum.h"
 #include "lb_limits.h"
+#include "lb_usual.h"
 
 enum {
 	ETHER_BYTES = 14,
@@ -786,120 +787,51 @@ lb_packet_parse_plainly(const uint8_t *frame, size_t n_bytes, size_t wire_bytes,
 	return parse_frame(&view, out);
 }
 
-/*
- * In network order, as one store. Keys are written by words since hashes and comparisons read
- * them so: a load of more than was stored at once has to wait.
- */
+/* All of a usual packet; frame is its frame's. */
 static inline void
-store64(uint8_t *p, uint64_t value)
+fill_usual(const struct lb_usual *usual, const uint8_t *ip, bool is_v6, struct lb_packet *out)
 {
-	p[0] = (uint8_t)(value >> 56);
-	p[1] = (uint8_t)(value >> 48);
-	p[2] = (uint8_t)(value >> 40);
-	p[3] = (uint8_t)(value >> 32);
-	p[4] = (uint8_t)(value >> 24);
-	p[5] = (uint8_t)(value >> 16);
-	p[6] = (uint8_t)(value >> 8);
-	p[7] = (uint8_t)value;
-}
+	const uint16_t header_bytes = is_v6 ? IPV6_BYTES : IPV4_BYTES;
 
-/*
- * What most packets are: TCP or UDP, in one piece, whole, without tags, options or extension
- * headers. Anything else, whatever is wrong with it, is left to lb_packet_parse_plainly().
- */
-static inline bool
-is_usual_l4(uint8_t proto, size_t n_bytes)
-{
-	return (proto == IPPROTO_TCP && n_bytes >= TCP_BYTES) ||
-	       (proto == IPPROTO_UDP && n_bytes >= UDP_BYTES);
-}
-
-/* The L4 header at p is TCP or UDP; the key's addresses are there. */
-static inline void
-take_usual(const uint8_t *p, uint8_t proto, struct lb_packet *out)
-{
-	/* Ports, protocol and zeros. */
-	store64((uint8_t *)&out->key + offsetof(struct lb_flow_key, sport_be),
-		(uint64_t)load32(p) << 32 | (uint32_t)proto << 24);
-	out->kind = LB_PACKET_FLOW;
-	out->tcp_seq = proto == IPPROTO_TCP ? load32(p + 4) : 0;
-	out->tcp_flags = proto == IPPROTO_TCP ? p[13] : 0;
-	out->n_tags = 0;
+	lb_usual_store_key(&usual->key, &out->key);
+	out->dst = out->key.dst;
+	out->ip_bytes = usual->ip_bytes;
+	out->tcp_seq = usual->is_tcp ? load32(ip + header_bytes + 4) : 0;
 	out->ip_offset = ETHER_BYTES;
+	out->l4_offset = ETHER_BYTES + header_bytes;
+	out->kind = LB_PACKET_FLOW;
+	out->flags = is_v6 || (ip[6] & IPV4_FRAGMENT_DF >> 8) != 0 ? LB_PACKET_DF : 0;
+	out->tcp_flags = usual->tcp_flags;
+	out->tos = is_v6 ? (uint8_t)(load16(ip) >> 4) : ip[1];
+	out->is_v6 = is_v6;
+	out->n_tags = 0;
 	out->frag_id = 0;
 	out->frag_offset = 0;
 	out->frag_bytes = 0;
-}
-
-static inline void
-store_v4(struct lb_addr *to, uint32_t v4)
-{
-	memset(to->bytes, 0, 8);
-	store64(to->bytes + 8, UINT64_C(0xffff) << 32 | v4);
-}
-
-static inline bool
-parse_usual_ipv4(const uint8_t *p, size_t n_bytes, struct lb_packet *out)
-{
-	const uint16_t fragment = load16(p + 6);
-	const size_t ip_bytes = load16(p + 2);
-	uint32_t dst;
-
-	if (p[0] != 0x45 || (fragment & (IPV4_FRAGMENT_OFFSET | IPV4_FRAGMENT_MF)) != 0 ||
-		p[8] == 0)
-		return false;
-	if (ip_bytes < IPV4_BYTES || ip_bytes > n_bytes ||
-		!is_usual_l4(p[9], ip_bytes - IPV4_BYTES) || !is_ipv4_csum_right(p, IPV4_BYTES))
-		return false;
-	dst = load32(p + 16);
-	store_v4(&out->key.src, load32(p + 12));
-	store_v4(&out->key.dst, dst);
-	store_v4(&out->dst, dst);
-	out->ip_bytes = (uint32_t)ip_bytes;
-	out->l4_offset = ETHER_BYTES + IPV4_BYTES;
-	out->flags = (fragment & IPV4_FRAGMENT_DF) != 0 ? LB_PACKET_DF : 0;
-	out->tos = p[1];
-	out->is_v6 = false;
-	take_usual(p + IPV4_BYTES, p[9], out);
-	return true;
-}
-
-static inline bool
-parse_usual_ipv6(const uint8_t *p, size_t n_bytes, struct lb_packet *out)
-{
-	const size_t l4_bytes = load16(p + 4);
-
-	if (p[0] >> 4 != 6 || p[7] == 0 || l4_bytes > n_bytes - IPV6_BYTES ||
-		!is_usual_l4(p[6], l4_bytes))
-		return false;
-	out->key.src = load_v6(p + 8);
-	out->key.dst = load_v6(p + 24);
-	if (lb_addr_is_v4(&out->key.src) || lb_addr_is_v4(&out->key.dst))
-		return false;
-	out->dst = out->key.dst;
-	out->ip_bytes = (uint32_t)(IPV6_BYTES + l4_bytes);
-	out->l4_offset = ETHER_BYTES + IPV6_BYTES;
-	out->flags = LB_PACKET_DF;
-	out->tos = (uint8_t)(load16(p) >> 4);
-	out->is_v6 = true;
-	take_usual(p + IPV6_BYTES, p[6], out);
-	return true;
 }
 
 /* One comparison for all that either family's way reads, a TCP header included. */
 static inline bool
 parse_usual(const struct view *view, struct lb_packet *out)
 {
-	const uint8_t *p = view->bytes;
+	const uint8_t *ip = view->bytes;
+	struct lb_usual usual;
 
-	if (need(view, p, ETHER_BYTES + IPV4_BYTES + TCP_BYTES) != LB_FORWARD)
+	if (need(view, ip, LB_USUAL_V4_READ_BYTES) != LB_FORWARD)
 		return false;
-	p += ETHER_BYTES;
-	if (load16(p - 2) == ETHERTYPE_IPV4)
-		return parse_usual_ipv4(p, (size_t)(view->limit - p), out);
-	return load16(p - 2) == ETHERTYPE_IPV6 &&
-	       need(view, p, IPV6_BYTES + TCP_BYTES) == LB_FORWARD &&
-	       parse_usual_ipv6(p, (size_t)(view->limit - p), out);
+	ip += ETHER_BYTES;
+	if (load16(ip - 2) == ETHERTYPE_IPV4) {
+		if (!lb_usual_parse_v4(ip, (uint32_t)(view->limit - ip), &usual))
+			return false;
+		fill_usual(&usual, ip, false, out);
+		return true;
+	}
+	if (load16(ip - 2) != ETHERTYPE_IPV6 ||
+		need(view, ip, IPV6_BYTES + TCP_BYTES) != LB_FORWARD ||
+		!lb_usual_parse_v6(ip, (uint32_t)(view->limit - ip), &usual))
+		return false;
+	fill_usual(&usual, ip, true, out);
+	return true;
 }
 
 enum lb_verdict
