@@ -22,7 +22,8 @@ _shuntctl()
 			;;
 		-t | --timeout | --address | --protocol | --port | --table | --affinity | --forward | \
 			--tunnel-port | --vni | --carry | --echo | --fragment | --mss-clamp | \
-			--quic | --weight | --state | --mac | --zone | --quic-id | --revision)
+			--quic | --weight | --state | --mac | --zone | --quic-id | --revision | --service | --host | \
+			--net | --count | --sample | --seconds)
 			((++i))
 			;;
 		-*) ;;
@@ -36,7 +37,11 @@ _shuntctl()
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
-	--protocol) names=(tcp udp any) ;;
+	--protocol)
+		names=(tcp udp any)
+		[[ ${words[*]} != trace ]] || names=(tcp udp icmp icmpv6)
+		;;
+	--service) mapfile -t names < <(_shuntctl_names "$socket" service) ;;
 	--affinity) names=(5-tuple source-ip source-ip-port quic) ;;
 	--forward) names=(l2 ipip gre gue vxlan) ;;
 	--table) names=(maglev ring rendezvous stable) ;;
@@ -45,7 +50,8 @@ _shuntctl()
 	--fragment) names=(inner outer drop) ;;
 	--mss-clamp) names=(auto) ;;
 	--state) names=(up drain down) ;;
-	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --weight | --mac | --zone | --quic-id | --revision)
+	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --weight | --mac | --zone | --quic-id | --revision | \
+		--host | --net | --count | --sample | --seconds)
 		return
 		;;
 	*)
@@ -53,6 +59,10 @@ _shuntctl()
 			names=(--socket --timeout --json --help --version)
 			case "${words[*]:0:2}" in
 			stats) names+=(--watch) ;;
+			trace)
+				names+=(--count --service --dropped --host --net --port --protocol
+					--sample --seconds)
+				;;
 			'service add')
 				names+=(--address --protocol --port --forward --table --affinity
 					--tunnel-port --vni --carry --echo --fragment
@@ -66,7 +76,7 @@ _shuntctl()
 				;;
 			esac
 		elif [ ${#words[@]} -eq 0 ]; then
-			names=(status stats top service backend explain plan reload config)
+			names=(status stats top service backend explain trace plan reload config)
 		elif [ ${#words[@]} -eq 1 ]; then
 			case ${words[0]} in
 			service) names=(list show add remove) ;;

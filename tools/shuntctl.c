@@ -39,6 +39,9 @@ static const char help[] =
 	"  backend weight SERVICE/NAME N\n"
 	"  explain tcp|udp CLIENT:PORT ADDRESS:PORT\n"
 	"                             where such a packet goes, and why\n"
+	"  trace [--count N] [--service S] [--dropped] [--host A] [--net A/LENGTH]\n"
+	"              [--port N] [--protocol tcp|udp|icmp|N] [--sample N] [--seconds N]\n"
+	"                             the next packets, and why each went where it went\n"
 	"  plan FILE                  what a reload of FILE would change and move\n"
 	"  reload [FILE]              checked first; all of it or nothing\n"
 	"  config show                what runs, as a file that shuntd would start from\n"
@@ -92,6 +95,13 @@ static const struct option long_options[] = {
 	{"zone", required_argument, NULL, FIRST_VALUE + SHUNTCTL_ZONE},
 	{"quic-id", required_argument, NULL, FIRST_VALUE + SHUNTCTL_QUIC_ID},
 	{"revision", required_argument, NULL, FIRST_VALUE + SHUNTCTL_REVISION},
+	{"service", required_argument, NULL, FIRST_VALUE + SHUNTCTL_SERVICE},
+	{"host", required_argument, NULL, FIRST_VALUE + SHUNTCTL_HOST},
+	{"net", required_argument, NULL, FIRST_VALUE + SHUNTCTL_NET},
+	{"count", required_argument, NULL, FIRST_VALUE + SHUNTCTL_COUNT},
+	{"sample", required_argument, NULL, FIRST_VALUE + SHUNTCTL_SAMPLE},
+	{"seconds", required_argument, NULL, FIRST_VALUE + SHUNTCTL_SECONDS},
+	{"dropped", no_argument, NULL, FIRST_VALUE + SHUNTCTL_DROPPED},
 	{NULL, 0, NULL, 0},
 };
 
@@ -101,6 +111,9 @@ static const struct option long_options[] = {
 		BIT(FORWARD) | BIT(TUNNEL_PORT) | BIT(VNI) | BIT(CARRY) | BIT(ECHO) |          \
 		BIT(FRAGMENT) | BIT(MSS_CLAMP) | BIT(QUIC))
 #define BACKEND_OPTIONS (BIT(WEIGHT) | BIT(STATE) | BIT(MAC) | BIT(ZONE) | BIT(QUIC_ID))
+#define TRACE_OPTIONS                                                                          \
+	(BIT(SERVICE) | BIT(HOST) | BIT(NET) | BIT(PORT) | BIT(PROTOCOL) | BIT(COUNT) |        \
+		BIT(SAMPLE) | BIT(SECONDS) | BIT(DROPPED))
 
 enum { TAKES_WATCH = 1, TAKES_SAVE = 2 };
 
@@ -135,6 +148,7 @@ static const struct command commands[] = {
 	{{"backend", "weight"}, " SERVICE/NAME N", shuntctl_backend_weight, 2, 2, 0,
 		TAKES_SAVE},
 	{{"explain", NULL}, " tcp|udp CLIENT:PORT ADDRESS:PORT", shuntctl_explain, 3, 3, 0, 0},
+	{{"trace", NULL}, "", shuntctl_trace, 0, 0, TRACE_OPTIONS, 0},
 	{{"plan", NULL}, " FILE", shuntctl_plan, 1, 1, 0, 0},
 	{{"reload", NULL}, " [FILE]", shuntctl_reload, 0, 1, 0, 0},
 	{{"config", "show"}, "", shuntctl_config_show, 0, 0, 0, 0},
@@ -299,7 +313,7 @@ main(int argc, char *argv[])
 			(void)fputs("Try 'shuntctl --help'.\n", stderr);
 			return SHUNTCTL_BAD_USAGE;
 		default:
-			ctl.values[option - FIRST_VALUE] = optarg;
+			ctl.values[option - FIRST_VALUE] = optarg != NULL ? optarg : "";
 			break;
 		}
 	}

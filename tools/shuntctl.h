@@ -15,7 +15,7 @@
 
 enum { SHUNTCTL_DONE = 0, SHUNTCTL_FAILED = 1, SHUNTCTL_BAD_USAGE = 2 };
 
-/** Options that have a value, each but the last for a key of the configuration file. */
+/** Options of single commands, each for a parameter of a call. */
 enum shuntctl_value {
 	SHUNTCTL_ADDRESS,
 	SHUNTCTL_PROTOCOL,
@@ -36,6 +36,13 @@ enum shuntctl_value {
 	SHUNTCTL_ZONE,
 	SHUNTCTL_QUIC_ID,
 	SHUNTCTL_REVISION,
+	SHUNTCTL_SERVICE,
+	SHUNTCTL_HOST,
+	SHUNTCTL_NET,
+	SHUNTCTL_COUNT,
+	SHUNTCTL_SAMPLE,
+	SHUNTCTL_SECONDS,
+	SHUNTCTL_DROPPED, /**< "" where it is given */
 	SHUNTCTL_N_VALUES
 };
 
@@ -61,6 +68,16 @@ struct shuntctl {
  * @param[out] result  The caller's; untouched unless SHUNTCTL_DONE is returned.
  */
 int shuntctl_call(struct shuntctl *ctl, const char *method, json_t *params, json_t **result);
+
+/** The parameter that an option is for. */
+struct shuntctl_key {
+	enum shuntctl_value value;
+	const char *key;
+};
+
+/** An object with those of n options that were given, as texts. NULL: one is no UTF-8. */
+json_t *shuntctl_make_params(const struct shuntctl *ctl, const struct shuntctl_key keys[],
+	size_t n);
 
 /** Writes a result for people. Returns the exit status. */
 typedef int (*shuntctl_print_fn)(const json_t *result);
@@ -103,6 +120,9 @@ int shuntctl_config_show(struct shuntctl *ctl);
 /* shuntctl_stats.c */
 int shuntctl_stats(struct shuntctl *ctl);
 int shuntctl_top(struct shuntctl *ctl);
+
+/* shuntctl_trace.c */
+int shuntctl_trace(struct shuntctl *ctl);
 
 /* shuntctl_file.c */
 int shuntctl_plan(struct shuntctl *ctl);

@@ -118,7 +118,8 @@ usual_ms(const char *method)
 {
 	static const char *const shown[] = {CTL_METHOD_STATUS, CTL_METHOD_STATS,
 		CTL_METHOD_SERVICE_LIST, CTL_METHOD_SERVICE_SHOW, CTL_METHOD_BACKEND_LIST,
-		CTL_METHOD_EXPLAIN, CTL_METHOD_CONFIG_SHOW};
+		CTL_METHOD_EXPLAIN, CTL_METHOD_TRACE_BEGIN, CTL_METHOD_TRACE_READ,
+		CTL_METHOD_TRACE_END, CTL_METHOD_CONFIG_SHOW};
 
 	for (size_t i = 0; i < LB_N_ELEMENTS(shown); i++)
 		if (strcmp(method, shown[i]) == 0)
@@ -223,6 +224,24 @@ shuntctl_ask(struct shuntctl *ctl, const char *method, json_t *params, shuntctl_
 		status = print(result);
 	json_decref(result);
 	return status;
+}
+
+json_t *
+shuntctl_make_params(const struct shuntctl *ctl, const struct shuntctl_key keys[], size_t n)
+{
+	json_t *params = json_object();
+	int failed = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *value = ctl->values[keys[i].value];
+
+		if (value != NULL)
+			failed |= json_object_set_new(params, keys[i].key, json_string(value));
+	}
+	if (failed == 0)
+		return params;
+	json_decref(params);
+	return NULL;
 }
 
 const char *

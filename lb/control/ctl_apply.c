@@ -488,6 +488,7 @@ translate_service(struct ctl_apply *apply, struct build *build, size_t place)
 	build->numbers[place] = number;
 	build->services[place] = (struct dp_service_conf){
 		.match = ctl_apply_match(service),
+		.number = number,
 		.affinity = ctl_apply_affinity(service),
 		.carry = service->carry,
 		.forward = (enum lb_forward_mode)service->forward,

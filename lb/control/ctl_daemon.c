@@ -56,6 +56,7 @@ struct ctl_daemon {
 	struct ctl_metrics *metrics; /* NULL: off */
 	struct ctl_telemetry *telemetry;
 	struct ctl_health *health;
+	struct ctl_trace trace;
 
 	struct cfg_model wanted;
 	uint64_t generation;     /* of wanted */
@@ -518,6 +519,7 @@ start(struct ctl_daemon *daemon)
 {
 	int ret = ctl_loop_create(&daemon->loop);
 
+	daemon->trace = (struct ctl_trace){.loop = daemon->loop, .dp = daemon->dp};
 	if (ret == 0)
 		ret = ctl_netlink_open(daemon->loop, on_hops_changed, daemon, &daemon->netlink);
 	ctl_reach_init(&daemon->reach, daemon->netlink);
@@ -610,6 +612,7 @@ ctl_daemon_destroy(struct ctl_daemon *daemon)
 	if (daemon->rpc != NULL)
 		ctl_rpc_close(daemon->rpc);
 	ctl_metrics_close(daemon->metrics);
+	ctl_trace_fini(&daemon->trace);
 	ctl_builder_destroy(daemon->builder);
 	ctl_announce_close(daemon->announce);
 	ctl_health_destroy(daemon->health);
@@ -689,6 +692,12 @@ const struct ctl_health *
 ctl_daemon_health(const struct ctl_daemon *daemon)
 {
 	return daemon->health;
+}
+
+struct ctl_trace *
+ctl_daemon_trace(struct ctl_daemon *daemon)
+{
+	return &daemon->trace;
 }
 
 struct dp *

@@ -23,6 +23,7 @@
 #include "ctl_reload.h"
 #include "ctl_rpc.h"
 #include "ctl_save.h"
+#include "ctl_trace.h"
 #include "ctl_view.h"
 
 struct ctl_daemon; /* opaque */
@@ -103,6 +104,9 @@ struct cfg_reader *ctl_daemon_reader(const struct ctl_daemon *daemon);
 
 /** What is known of the backends. */
 const struct ctl_health *ctl_daemon_health(const struct ctl_daemon *daemon);
+
+/** The trace that runs, if one does. */
+struct ctl_trace *ctl_daemon_trace(struct ctl_daemon *daemon);
 
 struct dp *ctl_daemon_dp(const struct ctl_daemon *daemon);
 

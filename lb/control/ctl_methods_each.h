@@ -44,6 +44,11 @@ json_t *ctl_method_make_etcd(struct ctl_etcd *etcd);
 /* ctl_methods_explain.c. */
 void ctl_method_explain(void *context, const json_t *params, struct ctl_call *call);
 
+/* ctl_methods_trace.c. */
+void ctl_method_trace_begin(void *context, const json_t *params, struct ctl_call *call);
+void ctl_method_trace_read(void *context, const json_t *params, struct ctl_call *call);
+void ctl_method_trace_end(void *context, const json_t *params, struct ctl_call *call);
+
 /* Shared by them. */
 
 /** A service of a model by its name; NULL where there is none, and the call is answered. */

@@ -34,6 +34,9 @@
 #define CTL_METHOD_EXPLAIN        "explain"
 #define CTL_METHOD_PLAN           "plan"
 #define CTL_METHOD_RELOAD         "reload"
+#define CTL_METHOD_TRACE_BEGIN    "trace.begin" /**< one at a time; it is to be read on */
+#define CTL_METHOD_TRACE_READ     "trace.read"  /**< what came since the last time */
+#define CTL_METHOD_TRACE_END      "trace.end"
 #define CTL_METHOD_CONFIG_SHOW    "config.show"
 #define CTL_METHOD_CONFIG_SAVE    "config.save"
 #define CTL_METHOD_CONFIG_PUSH    "config.push"
@@ -93,6 +96,17 @@
 #define CTL_KEY_WORKER           "worker"
 #define CTL_KEY_IDLE_SECONDS     "idle_seconds"
 #define CTL_KEY_CONFIRMED        "confirmed"
+#define CTL_KEY_TRACE            "trace" /**< its number, from trace.begin on */
+#define CTL_KEY_HOST             "host"
+#define CTL_KEY_NET              "net"
+#define CTL_KEY_SAMPLE           "sample"
+#define CTL_KEY_SECONDS          "seconds"
+#define CTL_KEY_MISSED                                                                         \
+	"missed" /**< of a port: by the device, by reason; of a trace: for want of room */
+#define CTL_KEY_ENDED            "ended" /**< of trace.read: CTL_ENDED_*; null: it goes on */
+#define CTL_KEY_TIME             "time"
+#define CTL_KEY_IN_PORT          "in_port"
+#define CTL_KEY_KIND             "kind"
 #define CTL_KEY_NEXT_HOP         "next_hop"
 #define CTL_KEY_OUTER            "outer"
 #define CTL_KEY_MODE             "mode"
@@ -134,7 +148,6 @@
 #define CTL_KEY_KEPT_NEXT_HOPS   "kept_next_hops"
 #define CTL_KEY_SPEED_MBPS       "speed_mbps" /**< null: nobody knows */
 #define CTL_KEY_SPREAD_BY        "spread_by"  /**< over the workers: device or workers */
-#define CTL_KEY_MISSED           "missed"     /**< by the device; packets, by reason */
 #define CTL_KEY_MTU              "mtu"
 #define CTL_KEY_ETCD             "etcd"     /**< of status; null: the configuration is a file */
 #define CTL_KEY_SINCE            "since"    /**< seconds of Unix time */
@@ -204,6 +217,18 @@
 
 #define CTL_FLOW_HIT  "hit"
 #define CTL_FLOW_MISS "miss"
+#define CTL_FLOW_NONE "none" /**< of a trace: no backend was asked for */
+
+/** Values of CTL_KEY_ENDED. */
+#define CTL_ENDED_COUNT "count"
+#define CTL_ENDED_TIME  "time"
+
+/** Of a trace.begin that does not say. */
+#define CTL_TRACE_SECONDS_DEFAULT 600u
+#define CTL_TRACE_SECONDS_MAX     86400u
+
+/** A trace that nobody has read for so long ends: its client is gone. */
+#define CTL_TRACE_LEASE_MS 2000u
 
 /** Where a daemon listens whose configuration says nothing of it. */
 #define CTL_SOCKET_DEFAULT "/run/shunt/shunt.sock"

@@ -23,6 +23,7 @@ copy_service(const struct ctl_apply *apply, const struct cfg_service *from, size
 	for (size_t i = 0; i < from->n_backends; i++)
 		to->ids[i] = ctl_apply_backend_id(apply, place, i);
 	ctl_apply_read_slots(apply, place, to->slots);
+	to->number = ctl_apply_service(apply, (uint32_t)place);
 	to->table = ctl_apply_table(apply, place);
 	dp_table_hold(to->table);
 	return 0;

@@ -12,6 +12,7 @@
 #include "ctl_apply.h"
 
 struct ctl_view_service {
+	uint32_t number;               /**< the data plane's for it, see ctl_apply_service() */
 	uint32_t *ids;                 /**< of its backends, in the model's order */
 	uint32_t *slots;               /**< of its table, the same */
 	uint8_t *shares;               /**< of its slots that each keeps, the same */

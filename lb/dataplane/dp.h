@@ -21,6 +21,7 @@
 
 #include "lb_compiler.h"
 #include "lb_encap.h"
+#include "lb_filter.h"
 #include "lb_flow_table.h"
 #include "lb_picker.h"
 #include "lb_quic.h"
@@ -159,8 +160,9 @@ struct dp_service_conf {
 	enum lb_affinity affinity;
 	uint8_t carry;                /**< LB_TUNNEL_*: tunnels it takes */
 	enum lb_forward_mode forward; /**< its backends' */
-	uint16_t tunnel_port;         /**< of GUE or VXLAN, host order; otherwise unused */
-	enum dp_echo echo;            /**< of services with one prefix, the first one's holds */
+	uint32_t number; /**< the caller's for it, the same in all snapshots: traces have it */
+	uint16_t tunnel_port; /**< of GUE or VXLAN, host order; otherwise unused */
+	enum dp_echo echo;    /**< of services with one prefix, the first one's holds */
 	enum dp_fragmenting fragment;
 	uint16_t mss_clamp; /**< largest MSS of a SYN; 0: as it is; or DP_MSS_AUTO */
 	/** Server ids in QUIC connection ids; value is a backend's id. */
@@ -510,6 +512,66 @@ int dp_ask_flow(struct dp *dp, const struct lb_flow_hash *hash,
  * @retval -ENOMEM     No memory.
  */
 int dp_count_flows(struct dp *dp, uint32_t *counts, uint32_t n) lb_must_check;
+
+/*
+ * A trace: what the workers decide on packets as they come, one record a packet. They leave in
+ * bounded lanes what is wanted; what finds no room there is missed, and counted. A packet is in
+ * it once it is decided: one that waits for its datagram's first fragment when that has come,
+ * and one that is handed on with the worker that it is handed to. What is lost on the way to a
+ * device, or to another worker, is decided before, and is in none.
+ *
+ * Begin, read and end are for one thread.
+ */
+
+struct dp_trace_conf {
+	struct lb_filter filter;
+	bool has_service;
+	uint32_t service;  /**< number of the one whose packets are wanted */
+	bool dropped_only; /**< none but dropped packets are wanted */
+	uint32_t sample;   /**< 1..DP_TRACE_SAMPLE_MAX: by chance one in so many is looked at */
+};
+
+#define DP_TRACE_SAMPLE_MAX (1u << 30)
+
+/** Beside enum lb_packet_kind: not an IP packet, or one that could not be parsed. */
+#define DP_TRACE_UNPARSED UINT8_MAX
+
+struct dp_trace_record {
+	uint64_t now_ns; /**< when it came, by dp_now_ns() */
+	struct lb_flow_key
+		key;      /**< of an ICMP error about a flow: the flow's. Unparsed: zero */
+	uint32_t service; /**< its number, or DP_NONE */
+	uint32_t backend; /**< its id, or DP_NONE */
+	uint32_t slot;    /**< or DP_NONE */
+	uint32_t n_bytes; /**< of its frame, as received */
+	uint16_t port;    /**< the device's id by which it came */
+	uint8_t kind;     /**< enum lb_packet_kind, or DP_TRACE_UNPARSED */
+	uint8_t protocol; /**< the packet's own, IPPROTO_* */
+	uint8_t verdict;  /**< enum lb_verdict */
+	uint8_t flow;     /**< enum dp_flow */
+	uint8_t worker;
+};
+
+/**
+ * Begin a trace; the workers may be running.
+ *
+ * @retval -EBUSY   There is one.
+ * @retval -ENOMEM  No memory.
+ */
+int dp_trace_begin(struct dp *dp, const struct dp_trace_conf *conf) lb_must_check;
+
+/**
+ * Take records out, of each worker in the order of its packets.
+ *
+ * @return how many, n at most; 0 where there are none, or no trace.
+ */
+size_t dp_trace_read(struct dp *dp, struct dp_trace_record *records, size_t n);
+
+/** Packets that were to be looked at and were not, for want of room, so far. */
+uint64_t dp_trace_missed(const struct dp *dp);
+
+/** End it, if there is one; records that were not taken out are gone. */
+void dp_trace_end(struct dp *dp);
 
 /*
  * Telemetry: commands in the EAL's own socket, which `dpdk-telemetry.py` asks. They are called

@@ -807,12 +807,18 @@ release(const struct stages *s, struct rte_mbuf *m, const struct lb_fragment_dec
 	const uint64_t now_ns = dp_beside(m)->now_ns;
 	struct dp_decision d = dp_beside(m)->decision;
 	struct lb_packet packet;
+	struct dp_trace *trace = dp_trace_of(s->worker->trace);
+	struct dp_traced traced = {&packet, &d, now_ns, m->pkt_len, m->port};
 
 	/* It has been parsed before, with this result. */
-	if (dp_mbuf_parse(m, m->pkt_len, &packet) != LB_FORWARD)
-		d.verdict = LB_DROP_TRUNCATED;
-	else
+	if (dp_mbuf_parse(m, m->pkt_len, &packet) == LB_FORWARD) {
 		d.verdict = (uint8_t)follow_first(s, &packet, first, now_ns, &m, &d);
+	} else {
+		d.verdict = LB_DROP_TRUNCATED;
+		traced.packet = NULL;
+	}
+	if (unlikely(trace != NULL))
+		dp_trace_one(trace, s->worker->index, s->snapshot, &traced);
 	append_settled(s, m, &d, chain);
 }
 
@@ -998,6 +1004,7 @@ void
 dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_burst *burst)
 {
+	struct dp_trace *trace = dp_trace_of(worker->trace);
 	struct stages s;
 
 	if (burst->n == 0)
@@ -1011,6 +1018,8 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	if (hash_stage(&s))
 		flow_stage(&s);
 	encap_stage(&s);
+	if (unlikely(trace != NULL))
+		dp_trace_burst(trace, worker->index, snapshot, burst, s.packets);
 }
 
 /* What was decided under another snapshot, if it can be done under this one. */
@@ -1035,6 +1044,8 @@ dp_forward_first(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_first own = *first;
 	struct dp_decision d = dp_beside(first->packet)->decision;
 	struct stages s; /* of a burst that is none: the rest is not looked at */
+	struct dp_trace *trace = dp_trace_of(worker->trace);
+	struct dp_traced traced = {NULL, &d, now_ns, own.packet->pkt_len, own.packet->port};
 	struct lb_packet packet;
 	bool is_settled;
 
@@ -1042,10 +1053,13 @@ dp_forward_first(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	s.snapshot = snapshot;
 	d.verdict = (uint8_t)check_again(snapshot, &d);
 	/* It has been parsed before, with this result. */
-	if (d.verdict <= LB_TO_KERNEL &&
-		dp_mbuf_parse(own.packet, own.packet->pkt_len, &packet) != LB_FORWARD)
+	if (dp_mbuf_parse(own.packet, own.packet->pkt_len, &packet) == LB_FORWARD)
+		traced.packet = &packet;
+	else if (d.verdict <= LB_TO_KERNEL)
 		d.verdict = LB_DROP_TRUNCATED;
 	is_settled = settle_first(&s, &packet, &own, now_ns, &d);
+	if (unlikely(trace != NULL))
+		dp_trace_one(trace, worker->index, snapshot, &traced);
 	append_settled(&s, own.packet, &d, settled);
 	if (is_settled)
 		release_all(&s, &own.key, &d, settled);

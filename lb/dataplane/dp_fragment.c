@@ -55,12 +55,26 @@ dp_fragment_occupied(const struct rte_mbuf *m)
 	return n_bytes;
 }
 
+/* Its frame is as it came. */
+static void
+trace_given_up(const struct dp_worker *worker, struct rte_mbuf *m)
+{
+	struct dp_trace *trace = dp_trace_of(worker->trace);
+	struct lb_packet packet;
+	const struct dp_traced traced = {&packet, &dp_beside(m)->decision, dp_beside(m)->now_ns,
+		m->pkt_len, m->port};
+
+	if (unlikely(trace != NULL) && dp_mbuf_parse(m, m->pkt_len, &packet) == LB_FORWARD)
+		dp_trace_one(trace, worker->index, NULL, &traced);
+}
+
 static void
 give_up(struct dp_worker *worker, struct rte_mbuf *m, enum lb_verdict why,
 	struct dp_chain *settled)
 {
 	dp_beside(m)->decision.verdict = (uint8_t)why;
 	dp_count(&worker->verdict_pkts[why], 1);
+	trace_given_up(worker, m);
 	dp_chain_append(settled, m);
 }
 

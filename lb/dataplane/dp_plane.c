@@ -100,6 +100,7 @@ create_workers(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
 	struct dp_shared shared = {
 		.qsbr = dp->qsbr,
 		.current = &dp->current,
+		.trace = &dp->trace,
 		.spare = dp->spare,
 		.mail = conf->n_workers > 1 ? dp->mail : NULL,
 	};
@@ -172,6 +173,7 @@ dp_destroy(struct dp *dp)
 {
 	if (dp == NULL)
 		return;
+	dp_trace_end(dp);
 	for (unsigned int i = 0; i < dp->n_workers; i++)
 		dp_worker_destroy(dp->workers[i]);
 	destroy_mail(dp);
@@ -182,18 +184,25 @@ dp_destroy(struct dp *dp)
 }
 
 void
-dp_publish(struct dp *dp, struct dp_snapshot *next)
+dp_wait_for_workers(const struct dp *dp)
 {
 	static const struct timespec nap = {.tv_nsec = GRACE_NAP_NS};
-	/* Release: pairs with the acquire in load_snapshot(); all of next is seen there. */
-	struct dp_snapshot *old =
-		atomic_exchange_explicit(&dp->current, next, memory_order_acq_rel);
 	const uint64_t token = rte_rcu_qsbr_start(dp->qsbr);
 
 	/* Not spinning: a worker may be waiting for this very CPU. */
 	/* The check's acquire pairs with the release of each worker's quiescent report. */
 	while (rte_rcu_qsbr_check(dp->qsbr, token, false) == 0)
 		(void)nanosleep(&nap, NULL);
+}
+
+void
+dp_publish(struct dp *dp, struct dp_snapshot *next)
+{
+	/* Release: pairs with the acquire in load_snapshot(); all of next is seen there. */
+	struct dp_snapshot *old =
+		atomic_exchange_explicit(&dp->current, next, memory_order_acq_rel);
+
+	dp_wait_for_workers(dp);
 	dp_snapshot_destroy(old);
 }
 

@@ -22,6 +22,7 @@ struct dp_lcore {
 
 struct dp {
 	dp_snapshot_ref current;
+	dp_trace_ref trace;
 	struct rte_rcu_qsbr *qsbr;
 	size_t qsbr_bytes;
 	struct dp_worker *workers[DP_WORKERS_MAX];
@@ -39,5 +40,11 @@ struct dp {
 	struct dp_lcore lcores[DP_WORKERS_MAX];
 	unsigned int n_running;
 };
+
+/**
+ * Wait until each worker has been quiescent, so that none holds what was taken from them
+ * before. No worker's burst may be running on the calling thread.
+ */
+void dp_wait_for_workers(const struct dp *dp);
 
 #endif

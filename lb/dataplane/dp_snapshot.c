@@ -404,6 +404,7 @@ copy_services(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 		services[i].echo = (uint8_t)from->echo;
 		services[i].fragment = (uint8_t)from->fragment;
 		services[i].mss_clamp = from->mss_clamp;
+		services[i].number = from->number;
 		ret = build_quic(from, &services[i]);
 		if (ret != 0)
 			return ret;

@@ -35,6 +35,7 @@ struct dp_service {
 	uint8_t echo;                     /**< enum dp_echo */
 	uint8_t fragment;                 /**< enum dp_fragmenting */
 	uint16_t mss_clamp;               /**< 0: none; or DP_MSS_AUTO */
+	uint32_t number;                  /**< its maker's for it */
 	const struct lb_quic_table *quic; /**< server ids to backend ids; NULL: none */
 	void *quic_mem;
 	size_t quic_bytes;

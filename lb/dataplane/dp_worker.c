@@ -112,6 +112,7 @@ dp_worker_create(const struct dp_conf *conf, const struct dp_shared *shared, uin
 	}
 	worker->qsbr = shared->qsbr;
 	worker->current = shared->current;
+	worker->trace = shared->trace;
 	worker->spare = shared->spare;
 	worker->mail = shared->mail;
 	worker->n_workers = conf->n_workers;

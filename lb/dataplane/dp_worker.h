@@ -20,6 +20,7 @@
 #include "dp_fragment.h"
 #include "dp_mbuf.h"
 #include "dp_snapshot.h"
+#include "dp_trace.h"
 #include "lb_rate.h"
 
 /** The snapshot in force: written by control alone, read by each worker once a burst. */
@@ -56,6 +57,7 @@ struct dp_burst {
 struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see above */
 	alignas(LB_CACHE_LINE) struct lb_flow_table *flows;
 	const dp_snapshot_ref *current; /**< the plane's */
+	const dp_trace_ref *trace;      /**< the plane's */
 	struct rte_rcu_qsbr *qsbr;
 	uint64_t flow_seed; /**< of the hashes that flows are known by */
 	unsigned int index; /**< its thread id in qsbr */
@@ -99,6 +101,7 @@ dp_count(uint64_t *counter, uint64_t n)
 struct dp_shared {
 	struct rte_rcu_qsbr *qsbr;
 	const dp_snapshot_ref *current;
+	const dp_trace_ref *trace;
 	struct rte_mempool *spare;
 	const struct dp_mail *mail; /**< by worker; NULL where there is but one */
 	struct lb_rate *replies;    /**< of workers on one thread; NULL: each has its own */

@@ -5,6 +5,7 @@
   swap     the packet path under full load, with and without 100 changes a second: how long
            the turns of the worker's loop take, which is how long a packet may wait
   control  how soon `status` is answered while tables of 655373 slots are being built
+  trace    packets in a second of a worker's CPU, with traces and without, in turns
   reload   from `reload` to its answer: one line changed of 10000 services of 10 backends
 
 That packets were forwarded and every change came into force is asserted.
@@ -247,6 +248,58 @@ def print_control(found):
                      for name, row in found["rows"].items()])
 
 
+TRACES = {"one in 1000": {"sample": 1000}, "a filter that nothing passes": {"net": "192.0.2.0/24"},
+          "everything": {}}
+TRACE_READ_S = 0.1
+
+
+def follow(daemon, client, filters, seconds):
+    """Packets forwarded in a second of the worker's CPU, while a trace with these filters is
+    read; None: without. Returns that, and how many packets were traced."""
+    n_traced = 0
+    number = client.call("trace.begin", **filters)["trace"] if filters is not None else None
+    begun = time.monotonic()
+    cpu_ns = daemon.cpu_ns()
+    before = client.call("stats")["packets"]["forwarded"]
+    while time.monotonic() < begun + seconds:
+        time.sleep(TRACE_READ_S)
+        if number is not None:
+            n_traced += len(client.call("trace.read", trace=number)["packets"])
+    forwarded = client.call("stats")["packets"]["forwarded"] - before
+    rate = forwarded / (daemon.cpu_ns() - cpu_ns) * 1e9
+    if number is not None:
+        client.call("trace.end", trace=number)
+    assert forwarded > 0, daemon.config
+    return rate, n_traced
+
+
+def measure_trace(options):
+    ratios = {name: [] for name in TRACES}
+    traced = {name: [] for name in TRACES}
+    with lab.temporary_capture(N_FLOWS) as capture, lab.running(
+            options.build, lab.pcap_device(capture),
+            lab.service(SWAP_BACKENDS, SWAP_SLOTS)) as daemon, daemon.connect() as client:
+        for _ in range(options.rounds):
+            for name, filters in TRACES.items():
+                off, _ = follow(daemon, client, None, options.seconds / 2)
+                rate, n_traced = follow(daemon, client, filters, options.seconds)
+                again, _ = follow(daemon, client, None, options.seconds / 2)
+                ratios[name].append(rate / ((off + again) / 2))
+                traced[name].append(n_traced / options.seconds)
+    assert sum(traced["everything"]) > 0 == sum(traced["a filter that nothing passes"]), traced
+    return {"rows": {name: {"ratio_median": statistics.median(found), "ratio_min": min(found),
+                            "traced_a_second": statistics.median(traced[name])}
+                     for name, found in ratios.items()}}
+
+
+def print_trace(found):
+    print("trace: packets in a second of the worker's CPU under full load, while a trace is read "
+          "ten times\na second, in turns with none")
+    lab.print_table(["", "ratio, median", "least", "traced a second"],
+                    [[name, f"{row['ratio_median']:.3f}", f"{row['ratio_min']:.3f}",
+                      f"{row['traced_a_second']:.0f}"] for name, row in found["rows"].items()])
+
+
 def reload_text(head, n_services, weight):
     """As people write it; weight: of the first backend."""
     lines = [f"{key}: {json.dumps(value)}" for key, value in head.items()] + ["services:"]
@@ -354,7 +407,7 @@ def print_reload(found):
 
 
 KINDS = {"swap": (measure_swap, print_swap), "control": (measure_control, print_control),
-         "reload": (measure_reload, print_reload)}
+         "trace": (measure_trace, print_trace), "reload": (measure_reload, print_reload)}
 
 
 def main():

@@ -208,6 +208,11 @@ class Daemon:
         pairs = dict(line.split(":", 1) for line in text.splitlines())
         return int(pairs["nonvoluntary_ctxt_switches"])
 
+    def cpu_ns(self):
+        """What the worker had of a CPU so far."""
+        text = (worker_task(self.process.pid) / "schedstat").read_text(encoding="ascii")
+        return int(text.split()[0])
+
     def turns(self):
         """Turns of the worker's loop that found packets: {nanoseconds at most: how many}."""
         with urllib.request.urlopen(f"http://{self.metrics}/metrics",

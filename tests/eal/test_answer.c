@@ -106,7 +106,8 @@ static struct rte_mbuf *
 run(const struct dp_snapshot *snapshot, const char *target, uint16_t port,
 	enum lb_verdict *verdict)
 {
-	static struct dp_worker nobody = {.n_workers = 1};
+	static dp_trace_ref no_trace;
+	static struct dp_worker nobody = {.n_workers = 1, .trace = &no_trace};
 	static struct dp_burst burst;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 	struct lb_addr addr;
