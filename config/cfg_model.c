@@ -464,9 +464,9 @@ is_same_dataplane(const struct cfg_dataplane *a, const struct cfg_dataplane *b)
 {
 	if (a->workers != b->workers || a->kernel != b->kernel || a->idle != b->idle ||
 		a->idle_sleep_ns != b->idle_sleep_ns || a->flow_entries != b->flow_entries ||
-		a->tcp_syn_ns != b->tcp_syn_ns || a->tcp_ns != b->tcp_ns ||
-		a->tcp_closing_ns != b->tcp_closing_ns || a->udp_ns != b->udp_ns ||
-		a->answer_arp != b->answer_arp ||
+		a->flow_addresses != b->flow_addresses || a->tcp_syn_ns != b->tcp_syn_ns ||
+		a->tcp_ns != b->tcp_ns || a->tcp_closing_ns != b->tcp_closing_ns ||
+		a->udp_ns != b->udp_ns || a->answer_arp != b->answer_arp ||
 		a->fragment_datagrams != b->fragment_datagrams ||
 		a->fragment_waiting != b->fragment_waiting || a->handoff != b->handoff ||
 		a->replies_total != b->replies_total ||

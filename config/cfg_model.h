@@ -256,6 +256,7 @@ struct cfg_dataplane {
 	enum cfg_idle idle;
 	uint64_t idle_sleep_ns;
 	uint32_t flow_entries; /**< per worker */
+	bool flow_addresses;   /**< kept beside the entries, to be listed */
 	uint64_t tcp_syn_ns;
 	uint64_t tcp_ns;
 	uint64_t tcp_closing_ns;

@@ -174,6 +174,7 @@ print_dataplane(const struct cfg_dataplane *dataplane, FILE *to)
 		cfg_kernel_words[dataplane->kernel], cfg_idle_words[dataplane->idle],
 		cfg_format_duration(dataplane->idle_sleep_ns, sleep));
 	(void)fprintf(to, "  flow_entries: %" PRIu32 "\n", dataplane->flow_entries);
+	(void)fprintf(to, "  flow_addresses: %s\n", cfg_bool_words[dataplane->flow_addresses]);
 	(void)fprintf(to, "  flow_timeout: {tcp_syn: %s, tcp: %s, tcp_closing: %s, udp: %s}\n",
 		cfg_format_duration(dataplane->tcp_syn_ns, syn),
 		cfg_format_duration(dataplane->tcp_ns, tcp),

@@ -132,7 +132,11 @@ decode_bounds(const struct cfg_node *node, struct cfg_errors *errors, struct cfg
 {
 	static const uint32_t flow_entries[] = {1, LB_FLOW_ENTRIES_MAX};
 
+	const struct cfg_node *addresses = cfg_node_get(node, "flow_addresses");
+
 	decode_number(node, "flow_entries", flow_entries, errors, &out->flow_entries);
+	if (addresses != NULL)
+		(void)cfg_read_bool(addresses, "flow_addresses", errors, &out->flow_addresses);
 	decode_timeouts(cfg_node_get(node, "flow_timeout"), errors, out);
 	decode_fragments(cfg_node_get(node, "fragments"), errors, out);
 	decode_handoff(cfg_node_get(node, "handoff"), errors, out);
@@ -315,8 +319,8 @@ cfg_decode_dataplane(const struct cfg_node *node, struct cfg_errors *errors,
 	struct cfg_dataplane *out)
 {
 	static const char *const keys[] = {"workers", "kernel", "idle", "idle_sleep",
-		"flow_entries", "flow_timeout", "answer_arp", "fragments", "handoff", "replies",
-		"ports", NULL};
+		"flow_entries", "flow_addresses", "flow_timeout", "answer_arp", "fragments",
+		"handoff", "replies", "ports", NULL};
 	const struct cfg_node *value;
 	unsigned int word;
 	uint64_t number;

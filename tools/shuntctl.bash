@@ -23,7 +23,7 @@ _shuntctl()
 		-t | --timeout | --address | --protocol | --port | --table | --affinity | --forward | \
 			--tunnel-port | --vni | --carry | --echo | --fragment | --mss-clamp | \
 			--quic | --weight | --state | --mac | --zone | --quic-id | --revision | --service | --host | \
-			--net | --count | --sample | --seconds)
+			--net | --count | --sample | --seconds | --backend | --client | --idle | --by)
 			((++i))
 			;;
 		-*) ;;
@@ -41,6 +41,8 @@ _shuntctl()
 		names=(tcp udp any)
 		[[ ${words[*]} != trace ]] || names=(tcp udp icmp icmpv6)
 		;;
+	--by) names=(service backend client worker) ;;
+	--backend) mapfile -t names < <(_shuntctl_names "$socket" backend) ;;
 	--service) mapfile -t names < <(_shuntctl_names "$socket" service) ;;
 	--affinity) names=(5-tuple source-ip source-ip-port quic) ;;
 	--forward) names=(l2 ipip gre gue vxlan) ;;
@@ -51,7 +53,7 @@ _shuntctl()
 	--mss-clamp) names=(auto) ;;
 	--state) names=(up drain down) ;;
 	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --weight | --mac | --zone | --quic-id | --revision | \
-		--host | --net | --count | --sample | --seconds)
+		--host | --net | --count | --sample | --seconds | --client | --idle)
 		return
 		;;
 	*)
@@ -59,6 +61,15 @@ _shuntctl()
 			names=(--socket --timeout --json --help --version)
 			case "${words[*]:0:2}" in
 			stats) names+=(--watch) ;;
+			'flows list' | 'flows count' | 'flows clear')
+				names+=(--service --backend --client --host --net --port --protocol
+					--confirmed --unconfirmed --idle)
+				case ${words[1]} in
+				list) names+=(--count) ;;
+				count) names+=(--by) ;;
+				clear) names+=(--all) ;;
+				esac
+				;;
 			trace)
 				names+=(--count --service --dropped --host --net --port --protocol
 					--sample --seconds)
@@ -76,12 +87,13 @@ _shuntctl()
 				;;
 			esac
 		elif [ ${#words[@]} -eq 0 ]; then
-			names=(status stats top service backend explain trace plan reload config)
+			names=(status stats top service backend explain trace flows plan reload config)
 		elif [ ${#words[@]} -eq 1 ]; then
 			case ${words[0]} in
 			service) names=(list show add remove) ;;
 			backend) names=(list add remove drain up down weight) ;;
-			config) names=(show save push) ;;
+			config) names=(show save) ;;
+			flows) names=(list count find clear) ;;
 			explain) names=(tcp udp) ;;
 			plan | reload)
 				mapfile -t COMPREPLY < <(compgen -f -- "$word")

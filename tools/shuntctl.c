@@ -42,6 +42,14 @@ static const char help[] =
 	"  trace [--count N] [--service S] [--dropped] [--host A] [--net A/LENGTH]\n"
 	"              [--port N] [--protocol tcp|udp|icmp|N] [--sample N] [--seconds N]\n"
 	"                             the next packets, and why each went where it went\n"
+	"  flows list [--count N] [FILTER]...\n"
+	"                             flows that the workers know\n"
+	"  flows count [--by service|backend|client|worker] [FILTER]...\n"
+	"                             how many there are\n"
+	"  flows find tcp|udp CLIENT:PORT ADDRESS:PORT\n"
+	"                             one of them\n"
+	"  flows clear [--all] [FILTER]...\n"
+	"                             have them forgotten\n"
 	"  plan FILE                  what a reload of FILE would change and move\n"
 	"  reload [FILE]              checked first; all of it or nothing\n"
 	"  config show                what runs, as a file that shuntd would start from\n"
@@ -49,6 +57,10 @@ static const char help[] =
 	"  config push FILE [--revision N]\n"
 	"                             check FILE and write it to etcd, where shuntd has\n"
 	"                             its configuration; unless another did since\n"
+	"\n"
+	"A FILTER of flows is one of --service S, --backend SERVICE/NAME, --host A,\n"
+	"--client A[/LENGTH], --net A/LENGTH, --port N, --protocol tcp|udp|N,\n"
+	"--confirmed, --unconfirmed and --idle SECONDS; all that are given hold.\n"
 	"\n"
 	"  -s, --socket PATH          of the daemon (default: SHUNT_SOCKET, or\n"
 	"                             " CTL_SOCKET_DEFAULT ")\n"
@@ -101,11 +113,18 @@ static const struct option long_options[] = {
 	{"count", required_argument, NULL, FIRST_VALUE + SHUNTCTL_COUNT},
 	{"sample", required_argument, NULL, FIRST_VALUE + SHUNTCTL_SAMPLE},
 	{"seconds", required_argument, NULL, FIRST_VALUE + SHUNTCTL_SECONDS},
+	{"backend", required_argument, NULL, FIRST_VALUE + SHUNTCTL_BACKEND},
+	{"client", required_argument, NULL, FIRST_VALUE + SHUNTCTL_CLIENT},
+	{"idle", required_argument, NULL, FIRST_VALUE + SHUNTCTL_IDLE},
+	{"by", required_argument, NULL, FIRST_VALUE + SHUNTCTL_BY},
 	{"dropped", no_argument, NULL, FIRST_VALUE + SHUNTCTL_DROPPED},
+	{"confirmed", no_argument, NULL, FIRST_VALUE + SHUNTCTL_CONFIRMED},
+	{"unconfirmed", no_argument, NULL, FIRST_VALUE + SHUNTCTL_UNCONFIRMED},
+	{"all", no_argument, NULL, FIRST_VALUE + SHUNTCTL_ALL},
 	{NULL, 0, NULL, 0},
 };
 
-#define BIT(value) (1u << SHUNTCTL_##value)
+#define BIT(value) (UINT64_C(1) << SHUNTCTL_##value)
 #define SERVICE_OPTIONS                                                                        \
 	(BIT(ADDRESS) | BIT(PROTOCOL) | BIT(PORT) | BIT(TABLE) | BIT(AFFINITY) |               \
 		BIT(FORWARD) | BIT(TUNNEL_PORT) | BIT(VNI) | BIT(CARRY) | BIT(ECHO) |          \
@@ -114,6 +133,9 @@ static const struct option long_options[] = {
 #define TRACE_OPTIONS                                                                          \
 	(BIT(SERVICE) | BIT(HOST) | BIT(NET) | BIT(PORT) | BIT(PROTOCOL) | BIT(COUNT) |        \
 		BIT(SAMPLE) | BIT(SECONDS) | BIT(DROPPED))
+#define FLOWS_OPTIONS                                                                          \
+	(BIT(SERVICE) | BIT(BACKEND) | BIT(HOST) | BIT(NET) | BIT(CLIENT) | BIT(PORT) |        \
+		BIT(PROTOCOL) | BIT(CONFIRMED) | BIT(UNCONFIRMED) | BIT(IDLE))
 
 enum { TAKES_WATCH = 1, TAKES_SAVE = 2 };
 
@@ -123,7 +145,7 @@ struct command {
 	int (*run)(struct shuntctl *ctl);
 	int n_min;
 	int n_max;
-	unsigned int values; /* options it takes */
+	uint64_t values; /* options it takes */
 	unsigned int flags;
 };
 
@@ -149,6 +171,11 @@ static const struct command commands[] = {
 		TAKES_SAVE},
 	{{"explain", NULL}, " tcp|udp CLIENT:PORT ADDRESS:PORT", shuntctl_explain, 3, 3, 0, 0},
 	{{"trace", NULL}, "", shuntctl_trace, 0, 0, TRACE_OPTIONS, 0},
+	{{"flows", "list"}, "", shuntctl_flows_list, 0, 0, FLOWS_OPTIONS | BIT(COUNT), 0},
+	{{"flows", "count"}, "", shuntctl_flows_count, 0, 0, FLOWS_OPTIONS | BIT(BY), 0},
+	{{"flows", "find"}, " tcp|udp CLIENT:PORT ADDRESS:PORT", shuntctl_flows_find, 3, 3, 0,
+		0},
+	{{"flows", "clear"}, "", shuntctl_flows_clear, 0, 0, FLOWS_OPTIONS | BIT(ALL), 0},
 	{{"plan", NULL}, " FILE", shuntctl_plan, 1, 1, 0, 0},
 	{{"reload", NULL}, " [FILE]", shuntctl_reload, 0, 1, 0, 0},
 	{{"config", "show"}, "", shuntctl_config_show, 0, 0, 0, 0},
@@ -228,7 +255,7 @@ check_usage(const struct command *command, const struct shuntctl *ctl)
 		return shuntctl_usage_error("expected: shuntctl %s%s%s%s", first, blank, second,
 			command->usage);
 	for (unsigned int i = 0; i < SHUNTCTL_N_VALUES; i++)
-		if (ctl->values[i] != NULL && (command->values & 1u << i) == 0)
+		if (ctl->values[i] != NULL && (command->values >> i & 1) == 0)
 			return shuntctl_usage_error("--%s is not for '%s%s%s'", name_value(i),
 				first, blank, second);
 	if (ctl->is_watch && (command->flags & TAKES_WATCH) == 0)
@@ -313,7 +340,8 @@ main(int argc, char *argv[])
 			(void)fputs("Try 'shuntctl --help'.\n", stderr);
 			return SHUNTCTL_BAD_USAGE;
 		default:
-			ctl.values[option - FIRST_VALUE] = optarg != NULL ? optarg : "";
+			option -= FIRST_VALUE;
+			ctl.values[option] = option < (int)SHUNTCTL_FIRST_FLAG ? optarg : "";
 			break;
 		}
 	}

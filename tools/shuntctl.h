@@ -42,7 +42,16 @@ enum shuntctl_value {
 	SHUNTCTL_COUNT,
 	SHUNTCTL_SAMPLE,
 	SHUNTCTL_SECONDS,
-	SHUNTCTL_DROPPED, /**< "" where it is given */
+	SHUNTCTL_BACKEND,
+	SHUNTCTL_CLIENT,
+	SHUNTCTL_IDLE,
+	SHUNTCTL_BY,
+	/** The first of those without a value: "" where they are given. */
+	SHUNTCTL_FIRST_FLAG,
+	SHUNTCTL_DROPPED = SHUNTCTL_FIRST_FLAG,
+	SHUNTCTL_CONFIRMED,
+	SHUNTCTL_UNCONFIRMED,
+	SHUNTCTL_ALL,
 	SHUNTCTL_N_VALUES
 };
 
@@ -123,6 +132,12 @@ int shuntctl_top(struct shuntctl *ctl);
 
 /* shuntctl_trace.c */
 int shuntctl_trace(struct shuntctl *ctl);
+
+/* shuntctl_flows.c */
+int shuntctl_flows_list(struct shuntctl *ctl);
+int shuntctl_flows_count(struct shuntctl *ctl);
+int shuntctl_flows_find(struct shuntctl *ctl);
+int shuntctl_flows_clear(struct shuntctl *ctl);
 
 /* shuntctl_file.c */
 int shuntctl_plan(struct shuntctl *ctl);

@@ -57,6 +57,7 @@ struct ctl_daemon {
 	struct ctl_telemetry *telemetry;
 	struct ctl_health *health;
 	struct ctl_trace trace;
+	struct ctl_places places; /* as they were asked for last */
 
 	struct cfg_model wanted;
 	uint64_t generation;     /* of wanted */
@@ -612,7 +613,8 @@ ctl_daemon_destroy(struct ctl_daemon *daemon)
 	if (daemon->rpc != NULL)
 		ctl_rpc_close(daemon->rpc);
 	ctl_metrics_close(daemon->metrics);
-	ctl_trace_fini(&daemon->trace);
+	ctl_trace_end(&daemon->trace);
+	ctl_places_fini(&daemon->places);
 	ctl_builder_destroy(daemon->builder);
 	ctl_announce_close(daemon->announce);
 	ctl_health_destroy(daemon->health);
@@ -692,6 +694,12 @@ const struct ctl_health *
 ctl_daemon_health(const struct ctl_daemon *daemon)
 {
 	return daemon->health;
+}
+
+const struct ctl_places *
+ctl_daemon_find_places(struct ctl_daemon *daemon)
+{
+	return ctl_places_follow(&daemon->places, daemon->view) == 0 ? &daemon->places : NULL;
 }
 
 struct ctl_trace *

@@ -19,6 +19,7 @@
 #include "ctl_aside.h"
 #include "ctl_etcd.h"
 #include "ctl_health.h"
+#include "ctl_places.h"
 #include "ctl_ports.h"
 #include "ctl_reload.h"
 #include "ctl_rpc.h"
@@ -104,6 +105,9 @@ struct cfg_reader *ctl_daemon_reader(const struct ctl_daemon *daemon);
 
 /** What is known of the backends. */
 const struct ctl_health *ctl_daemon_health(const struct ctl_daemon *daemon);
+
+/** The places of what is in force; NULL: no memory. Takes time after a change alone. */
+const struct ctl_places *ctl_daemon_find_places(struct ctl_daemon *daemon);
 
 /** The trace that runs, if one does. */
 struct ctl_trace *ctl_daemon_trace(struct ctl_daemon *daemon);

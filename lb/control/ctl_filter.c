@@ -22,9 +22,9 @@ static const struct {
 	{"icmpv6", IPPROTO_ICMPV6, IPPROTO_ICMPV6},
 };
 
-/* A text that may be absent: then *text is NULL. */
-static bool
-read_text(const json_t *params, const char *key, struct ctl_call *call, const char **text)
+bool
+ctl_filter_read_text(const json_t *params, const char *key, struct ctl_call *call,
+	const char **text)
 {
 	const json_t *value = json_object_get(params, key);
 
@@ -44,7 +44,7 @@ read_prefix(const json_t *params, const char *key, struct ctl_call *call, bool *
 	char right[LB_PREFIX_TEXT_BYTES];
 	const char *text;
 
-	if (!read_text(params, key, call, &text))
+	if (!ctl_filter_read_text(params, key, call, &text))
 		return false;
 	*has = text != NULL;
 	if (text == NULL)
@@ -69,7 +69,7 @@ read_host(const json_t *params, struct ctl_call *call, bool *has, struct lb_pref
 {
 	const char *text;
 
-	if (!read_text(params, CTL_KEY_HOST, call, &text))
+	if (!ctl_filter_read_text(params, CTL_KEY_HOST, call, &text))
 		return false;
 	*has = text != NULL;
 	host->n_bits = LB_ADDR_BYTES * 8;
@@ -87,7 +87,7 @@ read_protocol(const json_t *params, struct ctl_call *call, struct lb_filter_conf
 	const char *text;
 	uint64_t number;
 
-	if (!read_text(params, CTL_KEY_PROTOCOL, call, &text))
+	if (!ctl_filter_read_text(params, CTL_KEY_PROTOCOL, call, &text))
 		return false;
 	if (text == NULL)
 		return true;
@@ -135,6 +135,52 @@ ctl_filter_read(const json_t *params, struct ctl_call *call, struct lb_filter *o
 	return true;
 }
 
+/* False: the call is answered. */
+static bool
+take_endpoint(const json_t *params, const char *name, struct ctl_call *call,
+	struct lb_addr *addr, uint16_t *port_be)
+{
+	const char *text = ctl_params_text(params, name, call);
+	uint16_t port;
+
+	if (text == NULL)
+		return false;
+	if (cfg_scan_endpoint(text, 0, addr, &port)) {
+		*port_be = htons(port);
+		return true;
+	}
+	ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
+		"%s: expected ADDRESS:PORT such as 192.0.2.1:443 or [2001:db8::1]:443, found "
+		"'%s'",
+		name, text);
+	return false;
+}
+
+bool
+ctl_filter_read_flow(const json_t *params, struct ctl_call *call, struct lb_flow_key *key)
+{
+	const char *protocol = ctl_params_text(params, CTL_KEY_PROTOCOL, call);
+
+	if (protocol == NULL)
+		return false;
+	*key = (struct lb_flow_key){.proto = IPPROTO_TCP};
+	if (strcmp(protocol, "udp") == 0) {
+		key->proto = IPPROTO_UDP;
+	} else if (strcmp(protocol, "tcp") != 0) {
+		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
+			"protocol: expected tcp or udp, found '%s'", protocol);
+		return false;
+	}
+	if (!take_endpoint(params, CTL_KEY_CLIENT, call, &key->src, &key->sport_be) ||
+		!take_endpoint(params, CTL_KEY_DESTINATION, call, &key->dst, &key->dport_be))
+		return false;
+	if (lb_addr_is_v4(&key->src) == lb_addr_is_v4(&key->dst))
+		return true;
+	ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
+		"client and destination are to be of one family, IPv4 or IPv6");
+	return false;
+}
+
 bool
 ctl_filter_read_service(const json_t *params, const struct cfg_model *model,
 	struct ctl_call *call, const struct cfg_service **out)
@@ -143,7 +189,7 @@ ctl_filter_read_service(const json_t *params, const struct cfg_model *model,
 	const char *name;
 
 	*out = NULL;
-	if (!read_text(params, CTL_KEY_SERVICE, call, &name))
+	if (!ctl_filter_read_text(params, CTL_KEY_SERVICE, call, &name))
 		return false;
 	if (name == NULL)
 		return true;

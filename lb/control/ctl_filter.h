@@ -22,6 +22,18 @@
 bool ctl_filter_read(const json_t *params, struct ctl_call *call, struct lb_filter *out);
 
 /**
+ * Read the parameters protocol, tcp or udp, client and destination, which are to be there.
+ *
+ * @param[out] key  Of the flow.
+ * @return false: the call is answered.
+ */
+bool ctl_filter_read_flow(const json_t *params, struct ctl_call *call, struct lb_flow_key *key);
+
+/** A text, NULL where it is absent or null. @return false: the call is answered. */
+bool ctl_filter_read_text(const json_t *params, const char *key, struct ctl_call *call,
+	const char **text);
+
+/**
  * Read the parameter service.
  *
  * @param[out] out  NULL where it is absent or null.

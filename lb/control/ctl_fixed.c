@@ -89,6 +89,7 @@ check_bounds(struct findings *found, const struct cfg_dataplane *old,
 	const struct cfg_dataplane *next)
 {
 	check(found, old->flow_entries == next->flow_entries, "dataplane.flow_entries");
+	check(found, old->flow_addresses == next->flow_addresses, "dataplane.flow_addresses");
 	check(found, old->tcp_syn_ns == next->tcp_syn_ns, "dataplane.flow_timeout.tcp_syn");
 	check(found, old->tcp_ns == next->tcp_ns, "dataplane.flow_timeout.tcp");
 	check(found, old->tcp_closing_ns == next->tcp_closing_ns,

@@ -57,6 +57,16 @@ ctl_json_put_text(struct ctl_json *json, const char *text)
 }
 
 void
+ctl_json_put_member(struct ctl_json *json, const char *key, const char *text)
+{
+	ctl_json_put(json, key);
+	if (text == NULL)
+		ctl_json_put(json, "null");
+	else
+		ctl_json_put_text(json, text);
+}
+
+void
 ctl_json_put_number(struct ctl_json *json, uint64_t value)
 {
 	char digits[20];

@@ -38,6 +38,10 @@ void ctl_json_put_all(struct ctl_json *json, struct ctl_json *from);
 /** A text in quotes; UTF-8. */
 void ctl_json_put_text(struct ctl_json *json, const char *text);
 
+/** A member that is a text, or null where that is NULL. @param key  CTL_JSON_KEY(), or the
+ * like. */
+void ctl_json_put_member(struct ctl_json *json, const char *key, const char *text);
+
 void ctl_json_put_number(struct ctl_json *json, uint64_t value);
 
 /** Any other value, which is taken over; NULL: there was no memory for it. */

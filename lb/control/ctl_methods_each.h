@@ -49,6 +49,12 @@ void ctl_method_trace_begin(void *context, const json_t *params, struct ctl_call
 void ctl_method_trace_read(void *context, const json_t *params, struct ctl_call *call);
 void ctl_method_trace_end(void *context, const json_t *params, struct ctl_call *call);
 
+/* ctl_methods_flows.c. */
+void ctl_method_flows_list(void *context, const json_t *params, struct ctl_call *call);
+void ctl_method_flows_count(void *context, const json_t *params, struct ctl_call *call);
+void ctl_method_flows_clear(void *context, const json_t *params, struct ctl_call *call);
+void ctl_method_flows_find(void *context, const json_t *params, struct ctl_call *call);
+
 /* Shared by them. */
 
 /** A service of a model by its name; NULL where there is none, and the call is answered. */

@@ -7,6 +7,7 @@
 
 #include "ctl_apply.h"
 #include "ctl_daemon.h"
+#include "ctl_filter.h"
 #include "ctl_methods_each.h"
 #include "ctl_params.h"
 #include "ctl_proto.h"
@@ -35,52 +36,6 @@ struct decision {
 	const struct cfg_service *entry_service; /* of the entry's backend; NULL: gone */
 	const struct cfg_backend *entry_backend;
 };
-
-/* False: the call is answered. */
-static bool
-take_endpoint(const json_t *params, const char *name, struct ctl_call *call,
-	struct lb_addr *addr, uint16_t *port_be)
-{
-	const char *text = ctl_params_text(params, name, call);
-	uint16_t port;
-
-	if (text == NULL)
-		return false;
-	if (cfg_scan_endpoint(text, 0, addr, &port)) {
-		*port_be = htons(port);
-		return true;
-	}
-	ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
-		"%s: expected ADDRESS:PORT such as 192.0.2.1:443 or [2001:db8::1]:443, found "
-		"'%s'",
-		name, text);
-	return false;
-}
-
-static bool
-take_flow(const json_t *params, struct ctl_call *call, struct lb_flow_key *key)
-{
-	const char *protocol = ctl_params_text(params, CTL_KEY_PROTOCOL, call);
-
-	if (protocol == NULL)
-		return false;
-	*key = (struct lb_flow_key){.proto = IPPROTO_TCP};
-	if (strcmp(protocol, "udp") == 0) {
-		key->proto = IPPROTO_UDP;
-	} else if (strcmp(protocol, "tcp") != 0) {
-		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
-			"protocol: expected tcp or udp, found '%s'", protocol);
-		return false;
-	}
-	if (!take_endpoint(params, CTL_KEY_CLIENT, call, &key->src, &key->sport_be) ||
-		!take_endpoint(params, CTL_KEY_DESTINATION, call, &key->dst, &key->dport_be))
-		return false;
-	if (lb_addr_is_v4(&key->src) == lb_addr_is_v4(&key->dst))
-		return true;
-	ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
-		"client and destination are to be of one family, IPv4 or IPv6");
-	return false;
-}
 
 /* Look a flow up where the workers may have it. */
 static void
@@ -275,7 +230,7 @@ ctl_method_explain(void *context, const json_t *params, struct ctl_call *call)
 	struct lb_flow_key key;
 	struct decision decision;
 
-	if (!ctl_params_check(params, keys, call) || !take_flow(params, call, &key))
+	if (!ctl_params_check(params, keys, call) || !ctl_filter_read_flow(params, call, &key))
 		return;
 	decide(ctl_daemon_dp(context), view, &key, &decision);
 	ctl_call_result(call, make_result(view, &decision));

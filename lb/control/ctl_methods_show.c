@@ -47,7 +47,9 @@ make_memory(const struct cfg_dataplane *plane, size_t n_services, unsigned int n
 	json_t *object = json_object();
 	int failed = 0;
 
-	failed |= add(object, CTL_KEY_FLOW_BYTES, json_real(each.flow_bytes));
+	failed |= add(object, CTL_KEY_FLOW_BYTES,
+		json_real(each.flow_bytes +
+			  (plane->flow_addresses ? (double)sizeof(struct lb_flow_key) : 0)));
 	failed |= add(object, CTL_KEY_SERVICE_BYTES, json_real(each.service_bytes));
 	failed |= add(object, CTL_KEY_BACKEND_BYTES, json_real(each.backend_bytes));
 	failed |= add(object, CTL_KEY_SLOT_BYTES, json_real(each.slot_bytes));

@@ -94,17 +94,6 @@ ctl_method_trace_begin(void *context, const json_t *params, struct ctl_call *cal
 				ctl_params_number(bounds.seconds)));
 }
 
-/* A text, or null. */
-static void
-put_text(struct ctl_json *json, const char *key, const char *text)
-{
-	ctl_json_put(json, key);
-	if (text == NULL)
-		ctl_json_put(json, "null");
-	else
-		ctl_json_put_text(json, text);
-}
-
 /* RFC 3339, to the microsecond. @param to_wall_ns  From the workers' clock to the calendar's.
  */
 static const char *
@@ -147,14 +136,15 @@ put_ends(struct ctl_json *json, const struct dp_trace_record *record)
 	char protocol[CTL_PROTOCOL_TEXT_BYTES];
 	char end[CTL_END_TEXT_BYTES];
 
-	put_text(json, CTL_JSON_KEY(CTL_KEY_KIND), has_ends ? kind_words[record->kind] : NULL);
-	put_text(json, CTL_JSON_KEY(CTL_KEY_PROTOCOL),
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_KIND),
+		has_ends ? kind_words[record->kind] : NULL);
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_PROTOCOL),
 		has_ends ? ctl_filter_protocol(record->protocol, protocol) : NULL);
-	put_text(json, CTL_JSON_KEY(CTL_KEY_CLIENT),
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_CLIENT),
 		has_ends
 			? ctl_filter_end(&record->key.src, record->key.sport_be, has_ports, end)
 			: NULL);
-	put_text(json, CTL_JSON_KEY(CTL_KEY_DESTINATION),
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_DESTINATION),
 		has_ends
 			? ctl_filter_end(&record->key.dst, record->key.dport_be, has_ports, end)
 			: NULL);
@@ -169,13 +159,13 @@ put_choice(struct ctl_json *json, const struct ctl_view *view, const struct ctl_
 	const struct ctl_place place = ctl_places_backend(places, record->backend);
 	const uint32_t service = ctl_places_service(places, record->service);
 
-	put_text(json, CTL_JSON_KEY(CTL_KEY_SERVICE),
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_SERVICE),
 		service != CTL_PLACE_NONE ? services[service].name : NULL);
-	put_text(json, CTL_JSON_KEY(CTL_KEY_BACKEND),
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_BACKEND),
 		place.service != CTL_PLACE_NONE
 			? services[place.service].backends[place.backend].name
 			: NULL);
-	put_text(json, CTL_JSON_KEY(CTL_KEY_FLOW), flow_words[record->flow]);
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_FLOW), flow_words[record->flow]);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_SLOT));
 	if (record->slot == DP_NONE)
 		ctl_json_put(json, "null");
@@ -185,14 +175,14 @@ put_choice(struct ctl_json *json, const struct ctl_view *view, const struct ctl_
 
 static void
 put_record(struct ctl_json *json, const struct ctl_daemon *daemon,
-	const struct ctl_trace *trace, const struct dp_trace_record *record,
+	const struct ctl_places *places, const struct dp_trace_record *record,
 	uint64_t to_wall_ns)
 {
 	const enum lb_verdict verdict = (enum lb_verdict)record->verdict;
 	const char *port = port_name(daemon, record->port);
 	char when[TIME_BYTES];
 
-	put_text(json, "{" CTL_JSON_FIRST_KEY(CTL_KEY_TIME),
+	ctl_json_put_member(json, "{" CTL_JSON_FIRST_KEY(CTL_KEY_TIME),
 		format_time(record->now_ns, to_wall_ns, when));
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_WORKER));
 	ctl_json_put_number(json, record->worker);
@@ -201,9 +191,9 @@ put_record(struct ctl_json *json, const struct ctl_daemon *daemon,
 	put_ends(json, record);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_BYTES));
 	ctl_json_put_number(json, record->n_bytes);
-	put_text(json, CTL_JSON_KEY(CTL_KEY_VERDICT), lb_verdict_name(verdict));
-	put_choice(json, ctl_daemon_view(daemon), &trace->places, record);
-	put_text(json, CTL_JSON_KEY(CTL_KEY_REASON), lb_verdict_reason(verdict));
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_VERDICT), lb_verdict_name(verdict));
+	put_choice(json, ctl_daemon_view(daemon), places, record);
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_REASON), lb_verdict_reason(verdict));
 	ctl_json_put(json, "}");
 }
 
@@ -217,7 +207,8 @@ find_wall_offset(void)
 }
 
 static void
-answer_records(const struct ctl_daemon *daemon, struct ctl_trace *trace, struct ctl_call *call)
+answer_records(const struct ctl_daemon *daemon, struct ctl_trace *trace,
+	const struct ctl_places *places, struct ctl_call *call)
 {
 	const uint64_t to_wall_ns = find_wall_offset();
 	struct ctl_json json = {.has_failed = false};
@@ -230,11 +221,11 @@ answer_records(const struct ctl_daemon *daemon, struct ctl_trace *trace, struct 
 	ctl_json_put(&json, CTL_JSON_KEY(CTL_KEY_PACKETS) "[");
 	for (size_t i = 0; i < n; i++) {
 		ctl_json_put(&json, i > 0 ? "," : "");
-		put_record(&json, daemon, trace, &trace->records[i], to_wall_ns);
+		put_record(&json, daemon, places, &trace->records[i], to_wall_ns);
 	}
 	ctl_json_put(&json, "]" CTL_JSON_KEY(CTL_KEY_MISSED));
 	ctl_json_put_number(&json, missed);
-	put_text(&json, CTL_JSON_KEY(CTL_KEY_ENDED), ended);
+	ctl_json_put_member(&json, CTL_JSON_KEY(CTL_KEY_ENDED), ended);
 	ctl_json_put(&json, "}");
 	ctl_call_text(call, ctl_json_text(&json));
 	ctl_json_fini(&json);
@@ -263,12 +254,15 @@ ctl_method_trace_read(void *context, const json_t *params, struct ctl_call *call
 {
 	struct ctl_trace *trace = ctl_daemon_trace(context);
 
+	const struct ctl_places *places;
+
 	if (!check_number(trace, params, call))
 		return;
-	if (ctl_places_follow(&trace->places, ctl_daemon_view(context)) != 0)
+	places = ctl_daemon_find_places(context);
+	if (places == NULL)
 		ctl_params_no_memory(call);
 	else
-		answer_records(context, trace, call);
+		answer_records(context, trace, places, call);
 }
 
 void

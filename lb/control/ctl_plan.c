@@ -182,6 +182,8 @@ add_dataplane(json_t *list, const struct cfg_dataplane *now, const struct cfg_da
 		ctl_params_duration(next->idle_sleep_ns));
 	failed |= add_change(list, "dataplane.flow_entries", json_integer(now->flow_entries),
 		json_integer(next->flow_entries));
+	failed |= add_change(list, "dataplane.flow_addresses",
+		json_boolean(now->flow_addresses), json_boolean(next->flow_addresses));
 	failed |= add_change(list, "dataplane.flow_timeout.tcp_syn",
 		ctl_params_duration(now->tcp_syn_ns), ctl_params_duration(next->tcp_syn_ns));
 	failed |= add_change(list, "dataplane.flow_timeout.tcp",

@@ -37,6 +37,10 @@
 #define CTL_METHOD_TRACE_BEGIN    "trace.begin" /**< one at a time; it is to be read on */
 #define CTL_METHOD_TRACE_READ     "trace.read"  /**< what came since the last time */
 #define CTL_METHOD_TRACE_END      "trace.end"
+#define CTL_METHOD_FLOWS_LIST     "flows.list"  /**< a page at a time: CTL_KEY_CURSOR */
+#define CTL_METHOD_FLOWS_COUNT    "flows.count" /**< the same */
+#define CTL_METHOD_FLOWS_CLEAR    "flows.clear" /**< the same */
+#define CTL_METHOD_FLOWS_FIND     "flows.find"
 #define CTL_METHOD_CONFIG_SHOW    "config.show"
 #define CTL_METHOD_CONFIG_SAVE    "config.save"
 #define CTL_METHOD_CONFIG_PUSH    "config.push"
@@ -99,6 +103,12 @@
 #define CTL_KEY_TRACE            "trace" /**< its number, from trace.begin on */
 #define CTL_KEY_HOST             "host"
 #define CTL_KEY_NET              "net"
+#define CTL_KEY_IDLE             "idle"      /**< seconds, at least */
+#define CTL_KEY_ALL              "all"       /**< of flows.clear: without any filter */
+#define CTL_KEY_CLOSING          "closing"   /**< TCP after FIN or RST */
+#define CTL_KEY_ADDRESSES        "addresses" /**< whether flows' are kept */
+#define CTL_KEY_CLEARED          "cleared"
+#define CTL_KEY_CURSOR           "cursor" /**< of the next page; null: there is none */
 #define CTL_KEY_SAMPLE           "sample"
 #define CTL_KEY_SECONDS          "seconds"
 #define CTL_KEY_MISSED                                                                         \

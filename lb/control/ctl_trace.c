@@ -88,10 +88,3 @@ ctl_trace_end(struct ctl_trace *trace)
 	dp_trace_end(trace->dp);
 	trace->is_running = false;
 }
-
-void
-ctl_trace_fini(struct ctl_trace *trace)
-{
-	ctl_trace_end(trace);
-	ctl_places_fini(&trace->places);
-}

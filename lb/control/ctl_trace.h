@@ -10,7 +10,6 @@
  */
 
 #include "ctl_loop.h"
-#include "ctl_places.h"
 #include "dp.h"
 
 /** Records that are read at a time, at most. */
@@ -27,7 +26,6 @@ struct ctl_trace {
 	uint64_t end_ms;
 	uint64_t read_ms;
 	uint64_t n_left; /**< records until it ends */
-	struct ctl_places places;
 	struct dp_trace_record records[CTL_TRACE_READ_MAX];
 };
 
@@ -60,7 +58,5 @@ size_t ctl_trace_read(struct ctl_trace *trace, uint64_t *missed, const char **en
 
 /** End it, if one runs. */
 void ctl_trace_end(struct ctl_trace *trace);
-
-void ctl_trace_fini(struct ctl_trace *trace);
 
 #endif

@@ -86,6 +86,7 @@ struct lb_flow_table {
 	uint64_t sweep_rest;                       /* of a bucket, in 2^-period_log2 */
 	uint32_t sweep_bucket;                     /* the next to sweep */
 	uint32_t longest_ticks;
+	struct lb_flow_key *keys; /* one an entry; NULL: they are not kept */
 	struct lb_flow_table_stats stats;
 };
 
@@ -153,6 +154,14 @@ lb_flow_prefetch_second(const struct lb_flow_table *table, const struct lb_flow_
 {
 	__builtin_prefetch(&table->buckets[place->second], 0, 2);
 	__builtin_prefetch(&table->syn_seq[(size_t)place->bucket * LB_FLOW_WAYS], 1, 2);
+}
+
+/** Keep the key of a flow that has just been inserted. @param ref  LB_FLOW_NONE is allowed. */
+static inline void
+lb_flow_keep(struct lb_flow_table *table, uint32_t ref, const struct lb_flow_key *key)
+{
+	if (table->keys != NULL && ref != LB_FLOW_NONE)
+		table->keys[ref] = *key;
 }
 
 /** Which of four tags are the one wanted, as bits: the plain twin of the one below. */

@@ -2,6 +2,7 @@
 #include "lb_flow_lookup.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #define ENTRIES_MIN (1u << 19)
@@ -138,6 +139,8 @@ lb_flow_read(const struct lb_flow_table *table, uint32_t ref, uint64_t now_ns,
 	*out = (struct lb_flow_info){
 		.backend = lb_flow_backend(table, ref),
 		.is_confirmed = state != LB_FLOW_TCP_NEW && state != LB_FLOW_UDP_NEW,
+		.is_tcp = state != LB_FLOW_UDP_NEW && state != LB_FLOW_UDP,
+		.is_closing = state == LB_FLOW_TCP_CLOSING,
 		.idle_ns = n_ticks << table->tick_shift,
 	};
 }
@@ -259,6 +262,8 @@ move_away(struct lb_flow_table *table, uint32_t from, uint32_t least, uint32_t t
 	table->buckets[to.ref / LB_FLOW_WAYS].tag[to.ref % LB_FLOW_WAYS] = tag;
 	*lb_flow_rest(table, to.ref) |= *rest & ~LB_FLOW_OVERFLOWED;
 	table->syn_seq[to.ref] = table->syn_seq[from];
+	if (table->keys != NULL)
+		table->keys[to.ref] = table->keys[from];
 	*rest &= LB_FLOW_OVERFLOWED;
 	/* It was its first bucket, or else the mark costs a look in vain now and then. */
 	bucket->rest[0] |= LB_FLOW_OVERFLOWED;
@@ -450,4 +455,129 @@ lb_flow_tally(const struct lb_flow_table *table, uint32_t *bucket, uint32_t n_bu
 		tally_bucket(table, &table->buckets[*bucket], tick, counts, n_counts);
 	}
 	return *bucket < n_all;
+}
+
+void
+lb_flow_keep_keys(struct lb_flow_table *table, struct lb_flow_key *keys)
+{
+	table->keys = keys;
+}
+
+bool
+lb_flow_keeps_keys(const struct lb_flow_table *table)
+{
+	return table->keys != NULL;
+}
+
+uint32_t
+lb_flow_n_buckets(const struct lb_flow_table *table)
+{
+	return 1u << table->n_buckets_log2;
+}
+
+/* Whether flows of a backend are meant. */
+static bool
+means_backend(const struct lb_flow_query *query, uint32_t backend)
+{
+	return query->backends == NULL ||
+	       (backend < query->n_backends &&
+		       (query->backends[backend / 64] >> backend % 64 & 1) != 0);
+}
+
+static bool
+means_info(const struct lb_flow_query *query, const struct lb_flow_info *info)
+{
+	return means_backend(query, info->backend) && info->idle_ns >= query->idle_ns &&
+	       (query->confirmed == LB_FLOW_ANY ||
+		       info->is_confirmed == (query->confirmed == LB_FLOW_CONFIRMED));
+}
+
+/* Whether an entry is a live flow that is asked for; out is written in any case. */
+static bool
+read_wanted(const struct lb_flow_table *table, const struct lb_flow_query *query, uint32_t ref,
+	uint64_t now_ns, struct lb_flow_entry *out)
+{
+	const uint64_t rest = *lb_flow_rest(table, ref);
+
+	if (lb_flow_state_of(rest) == LB_FLOW_FREE ||
+		lb_flow_is_timed_out(table, rest, lb_flow_tick(table, now_ns)))
+		return false;
+	lb_flow_read(table, ref, now_ns, &out->info);
+	if (!means_info(query, &out->info))
+		return false;
+	if (table->keys != NULL)
+		out->key = table->keys[ref];
+	else
+		out->key = (struct lb_flow_key){
+			.proto = out->info.is_tcp ? IPPROTO_TCP : IPPROTO_UDP};
+	return lb_filter_passes(&query->filter, &out->key, out->key.proto);
+}
+
+/* Where a walk ends: there are no buckets beyond the last. */
+static uint32_t
+end_of(const struct lb_flow_table *table, const struct lb_flow_walk *walk)
+{
+	const uint32_t n_all = lb_flow_n_buckets(table);
+
+	return walk->end < n_all ? walk->end : n_all;
+}
+
+/* @return how many of a bucket's flows are asked for; at most LB_FLOW_WAYS, into out. */
+static size_t
+list_bucket(const struct lb_flow_table *table, const struct lb_flow_query *query,
+	uint64_t now_ns, uint32_t bucket, struct lb_flow_entry *out)
+{
+	struct lb_flow_entry entry;
+	size_t n = 0;
+
+	for (uint32_t way = 0; way < LB_FLOW_WAYS; way++)
+		if (read_wanted(table, query, bucket * LB_FLOW_WAYS + way, now_ns, &entry))
+			out[n++] = entry;
+	return n;
+}
+
+size_t
+lb_flow_list(const struct lb_flow_table *table, const struct lb_flow_query *query,
+	uint64_t now_ns, struct lb_flow_walk *walk, struct lb_flow_entry *out, size_t n_max)
+{
+	const uint32_t end = end_of(table, walk);
+	size_t n = 0;
+
+	for (; walk->bucket < end && n + LB_FLOW_WAYS <= n_max; walk->bucket++)
+		n += list_bucket(table, query, now_ns, walk->bucket, out + n);
+	return n;
+}
+
+void
+lb_flow_tally_some(const struct lb_flow_table *table, const struct lb_flow_query *query,
+	uint64_t now_ns, struct lb_flow_walk *walk, uint32_t *counts, uint32_t n_counts)
+{
+	const uint32_t end = end_of(table, walk);
+	struct lb_flow_entry entry;
+
+	for (uint32_t ref = walk->bucket * LB_FLOW_WAYS; ref < end * LB_FLOW_WAYS; ref++)
+		if (read_wanted(table, query, ref, now_ns, &entry) &&
+			entry.info.backend < n_counts)
+			counts[entry.info.backend]++;
+	walk->bucket = end;
+}
+
+uint32_t
+lb_flow_clear(struct lb_flow_table *table, const struct lb_flow_query *query, uint64_t now_ns,
+	struct lb_flow_walk *walk)
+{
+	const uint32_t end = end_of(table, walk);
+	struct lb_flow_entry entry;
+	uint32_t n = 0;
+
+	for (uint32_t ref = walk->bucket * LB_FLOW_WAYS; ref < end * LB_FLOW_WAYS; ref++) {
+		if (!read_wanted(table, query, ref, now_ns, &entry))
+			continue;
+		*lb_flow_rest(table, ref) &= LB_FLOW_OVERFLOWED;
+		n++;
+	}
+	walk->bucket = end;
+	table->stats.live -= n;
+	table->stats.cleared += n;
+	return n;
 }

@@ -38,6 +38,10 @@
  * for all: beside a timeout of a week, of 0.54 s, one of a second is 1 s to 2.07 s. What makes
  * ticks wrap safely is lb_flow_table_expire(), called as it says there.
  *
+ * Who a flow is of, its entry does not say: only a hash of it. Where the caller gives memory
+ * for them, the keys of flows lie beside the entries, another 40 bytes a flow, written as flows
+ * begin and read by nobody but who asks what there is.
+ *
  * Not thread-safe: one worker's own.
  */
 
@@ -46,6 +50,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lb_filter.h"
 #include "lb_hash.h"
 
 /** No entry: not found, or no room. */
@@ -81,6 +86,7 @@ struct lb_flow_table_stats {
 	uint64_t expired;  /**< entries freed since their time was over */
 	uint64_t evicted;  /**< unconfirmed entries that gave way */
 	uint64_t refused;  /**< flows that found no room */
+	uint64_t cleared;  /**< entries freed by lb_flow_clear() */
 	uint32_t live;     /**< entries in use, those included that timed out unnoticed */
 };
 
@@ -125,6 +131,8 @@ bool lb_flow_is_repeated_syn(const struct lb_flow_table *table, uint32_t ref, ui
 struct lb_flow_info {
 	uint32_t backend;
 	bool is_confirmed;
+	bool is_tcp;
+	bool is_closing;  /**< TCP, after FIN or RST */
 	uint64_t idle_ns; /**< since its last packet, to the tick: a millionth of the longest
 			       timeout */
 };
@@ -173,5 +181,68 @@ void lb_flow_table_stats(const struct lb_flow_table *table, struct lb_flow_table
  */
 bool lb_flow_tally(const struct lb_flow_table *table, uint32_t *bucket, uint32_t n_buckets,
 	uint64_t now_ns, uint32_t *counts, uint32_t n_counts);
+
+/**
+ * Keep the keys of flows that begin from now on.
+ *
+ * @param keys  lb_flow_table_entries() of them, all zero, for as long as the table is used.
+ */
+void lb_flow_keep_keys(struct lb_flow_table *table, struct lb_flow_key *keys);
+
+/** Whether it keeps them. */
+bool lb_flow_keeps_keys(const struct lb_flow_table *table);
+
+enum lb_flow_confirmed { LB_FLOW_ANY, LB_FLOW_CONFIRMED, LB_FLOW_UNCONFIRMED };
+
+/**
+ * Which flows are asked for. Without their keys a flow has no ends, and protocol TCP or, for
+ * all else, UDP.
+ */
+struct lb_flow_query {
+	const uint64_t *backends; /**< bits by id, of those whose flows are meant; NULL: all */
+	uint32_t n_backends;      /**< bits there are; ids from there on are not meant */
+	struct lb_filter filter;
+	enum lb_flow_confirmed confirmed;
+	uint64_t idle_ns; /**< so long at least */
+};
+
+/** A flow, as a table has it. */
+struct lb_flow_entry {
+	struct lb_flow_key key; /**< all zero where keys are not kept */
+	struct lb_flow_info info;
+};
+
+/** Buckets of a table, for those that follow. */
+uint32_t lb_flow_n_buckets(const struct lb_flow_table *table);
+
+/** Which buckets are gone through. */
+struct lb_flow_walk {
+	uint32_t bucket; /**< the next; goes on as they are gone through */
+	uint32_t end;    /**< the first that is not, or beyond the last */
+};
+
+/*
+ * Go through some buckets, as lb_flow_tally() does, and with the same precision. A query costs
+ * more than a tally: with keys, a line of memory for each live entry besides.
+ */
+
+#define LB_FLOW_LIST_MIN 4u
+
+/**
+ * List live flows. Ends early where out may have no room for another bucket's.
+ *
+ * @param out    n_max of them; n_max is LB_FLOW_LIST_MIN at least.
+ * @return how many were written.
+ */
+size_t lb_flow_list(const struct lb_flow_table *table, const struct lb_flow_query *query,
+	uint64_t now_ns, struct lb_flow_walk *walk, struct lb_flow_entry *out, size_t n_max);
+
+/** Count live flows by backend: counts are added to as by lb_flow_tally(). */
+void lb_flow_tally_some(const struct lb_flow_table *table, const struct lb_flow_query *query,
+	uint64_t now_ns, struct lb_flow_walk *walk, uint32_t *counts, uint32_t n_counts);
+
+/** Forget live flows. @return how many. */
+uint32_t lb_flow_clear(struct lb_flow_table *table, const struct lb_flow_query *query,
+	uint64_t now_ns, struct lb_flow_walk *walk);
 
 #endif

@@ -235,9 +235,11 @@ struct dp; /* opaque */
 struct dp_conf {
 	unsigned int n_workers;          /**< 1..128 */
 	struct lb_flow_table_conf flows; /**< of each worker */
-	uint64_t flow_seed; /**< flows are known by their hash under it, for good; the first
-				 hash_seed will do, and spares a second hash */
-	uint16_t mtu_max;   /**< of all ports, bytes: for the buffers of what waits or is cut */
+	uint64_t flow_seed;   /**< flows are known by their hash under it, for good; the first
+				   hash_seed will do, and spares a second hash */
+	bool keeps_flow_keys; /**< clients and services of flows, for who asks: 40 bytes more a
+				 flow */
+	uint16_t mtu_max; /**< of all ports, bytes: for the buffers of what waits or is cut */
 	uint32_t
 		n_datagrams; /**< of each worker: those in fragments that are known at a time */
 	uint32_t n_waiting;  /**< of each worker: fragments that wait for their first */
@@ -512,6 +514,47 @@ int dp_ask_flow(struct dp *dp, const struct lb_flow_hash *hash,
  * @retval -ENOMEM     No memory.
  */
 int dp_count_flows(struct dp *dp, uint32_t *counts, uint32_t n) lb_must_check;
+
+/** Whether workers keep the keys of flows. */
+bool dp_keeps_flow_keys(const struct dp *dp);
+
+/** Where going through all flows has come to; all zero at first. */
+struct dp_flow_cursor {
+	unsigned int worker; /**< dp_n_workers(): at the end */
+	uint32_t bucket;     /**< below dp_flow_buckets() */
+};
+
+/** Buckets of each worker's flow table. */
+uint32_t dp_flow_buckets(const struct dp *dp);
+
+/*
+ * Go on with going through the flows of a query: through a share of one worker's table, at most
+ * 262144 entries of it, so that no call takes long. Between calls flows come, go and move, so
+ * one may be seen twice or not at all; those that stay where they are are seen once. Errors are
+ * those of dp_count_flows(), and leave everything but a question on its way untouched.
+ */
+
+/**
+ * List flows.
+ *
+ * @param[in,out] at  Before the end.
+ * @param[in,out] n   Room in entries, LB_FLOW_LIST_MIN at least; how many were listed.
+ */
+int dp_list_flows(struct dp *dp, const struct lb_flow_query *query, struct dp_flow_cursor *at,
+	struct lb_flow_entry *entries, size_t *n) lb_must_check;
+
+/** Count flows by backend. @param[out] counts  n of them, by id; of this share alone. */
+int dp_tally_flows(struct dp *dp, const struct lb_flow_query *query, struct dp_flow_cursor *at,
+	uint32_t *counts, uint32_t n) lb_must_check;
+
+/**
+ * Have flows forgotten: their next packets find none, and begin others where the tables say.
+ *
+ * @param[out] cleared  How many were, of this share. After -ETIMEDOUT some may be,
+ * nevertheless.
+ */
+int dp_clear_flows(struct dp *dp, const struct lb_flow_query *query, struct dp_flow_cursor *at,
+	uint64_t *cleared) lb_must_check;
 
 /*
  * A trace: what the workers decide on packets as they come, one record a packet. They leave in

@@ -24,6 +24,9 @@
 enum dp_question_kind {
 	DP_ASK_FIND,  /**< one flow */
 	DP_ASK_COUNT, /**< live flows by backend */
+	DP_ASK_LIST,  /**< those of a query, in some buckets; and so the next two */
+	DP_ASK_TALLY, /**< by backend */
+	DP_ASK_CLEAR, /**< to be forgotten */
 };
 
 struct dp_question {
@@ -34,10 +37,18 @@ struct dp_question {
 	bool is_found; /**< the answer; info where it is true */
 	struct lb_flow_info info;
 
-	/* Of DP_ASK_COUNT. */
+	/* Of DP_ASK_COUNT and DP_ASK_TALLY. */
 	uint32_t *counts; /**< n_counts of them by backend id, 0 at first: the answer */
 	uint32_t n_counts;
 	uint32_t bucket; /**< the worker's: the next to look at */
+
+	/* Of those with a query. */
+	uint32_t end_bucket;
+	struct lb_flow_query query;    /**< its bits are those below */
+	uint64_t *backends;            /**< NULL: all */
+	struct lb_flow_entry *entries; /**< of DP_ASK_LIST: the answer, n_entries of room */
+	size_t n_entries;              /**< how many there are; and how many were cleared */
+	size_t room;
 };
 
 struct dp_ask {
@@ -60,6 +71,6 @@ dp_ask_is_posted(const struct dp_ask *ask)
 }
 
 /** Do a turn's share of the question. @return whether there is more to do. */
-bool dp_ask_answer(struct dp_ask *ask, const struct lb_flow_table *flows, uint64_t now_ns);
+bool dp_ask_answer(struct dp_ask *ask, struct lb_flow_table *flows, uint64_t now_ns);
 
 #endif

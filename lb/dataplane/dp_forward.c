@@ -556,8 +556,10 @@ follow_connection(struct stages *s, uint16_t i, uint32_t ref)
 		if (dp_snapshot_is_martian(s->snapshot, &s->packets[i].key.src,
 			    &s->packets[i].dst))
 			return LB_DROP_MARTIAN_SOURCE;
-		(void)lb_flow_insert(s->worker->flows, &d->hash, d->backend, LB_FLOW_DATAGRAM,
-			0, now_ns);
+		lb_flow_keep(s->worker->flows,
+			lb_flow_insert(s->worker->flows, &d->hash, d->backend, LB_FLOW_DATAGRAM,
+				0, now_ns),
+			&s->packets[i].key);
 		d->is_new_flow = true;
 		return LB_FORWARD;
 	}
@@ -589,8 +591,10 @@ begin_flow(struct stages *s, uint16_t i, enum lb_flow_event event)
 	if (!pick_backend(&s->snapshot->services[d->service], s->picks[i], d))
 		return LB_DROP_NO_BACKEND;
 	/* Without room the flow goes where the table says, packet by packet. */
-	(void)lb_flow_insert(s->worker->flows, &d->hash, d->backend, event, packet->tcp_seq,
-		s->burst->now_ns[i]);
+	lb_flow_keep(s->worker->flows,
+		lb_flow_insert(s->worker->flows, &d->hash, d->backend, event, packet->tcp_seq,
+			s->burst->now_ns[i]),
+		&packet->key);
 	d->is_new_flow = true;
 	return LB_FORWARD;
 }

@@ -16,13 +16,24 @@
 static int
 create_flows(struct dp_worker *worker, const struct dp_conf *conf, uint64_t now_ns)
 {
+	int ret;
+
 	worker->flows_bytes = lb_flow_table_bytes(conf->flows.n_entries);
 	if (worker->flows_bytes == 0)
 		return -EINVAL;
 	worker->flows_mem = dp_memory_zalloc(worker->flows_bytes);
 	if (worker->flows_mem == NULL)
 		return -ENOMEM;
-	return lb_flow_table_init(worker->flows_mem, &conf->flows, now_ns, &worker->flows);
+	ret = lb_flow_table_init(worker->flows_mem, &conf->flows, now_ns, &worker->flows);
+	if (ret != 0 || !conf->keeps_flow_keys)
+		return ret;
+	worker->keys_bytes =
+		lb_flow_table_entries(conf->flows.n_entries) * sizeof(struct lb_flow_key);
+	worker->keys_mem = dp_memory_zalloc(worker->keys_bytes);
+	if (worker->keys_mem == NULL)
+		return -ENOMEM;
+	lb_flow_keep_keys(worker->flows, worker->keys_mem);
+	return 0;
 }
 
 /* A second's worth at once. */
@@ -77,6 +88,7 @@ free_worker(struct dp_worker *worker)
 	dp_memory_free(worker->backends, BACKENDS_BYTES);
 	dp_fragments_fini(&worker->fragments);
 	dp_memory_free(worker->replies_mem, worker->replies_bytes);
+	dp_memory_free(worker->keys_mem, worker->keys_bytes);
 	dp_memory_free(worker->flows_mem, worker->flows_bytes);
 	dp_memory_free(worker, sizeof(*worker));
 }

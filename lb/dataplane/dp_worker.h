@@ -63,6 +63,8 @@ struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see abov
 	unsigned int index; /**< its thread id in qsbr */
 	void *flows_mem;
 	size_t flows_bytes;
+	void *keys_mem; /**< NULL where the keys of flows are not kept */
+	size_t keys_bytes;
 
 	struct dp_fragments fragments; /**< of datagrams whose home it is */
 	struct lb_rate *replies;

@@ -219,6 +219,72 @@ test_flows_are_counted_over_all_workers(void **state)
 	stop_plane(dp, runners);
 }
 
+/* List until the end; flows of N_IDS and above are counted under N_IDS. */
+static void
+list_all(struct dp *dp, const struct lb_flow_query *query, uint32_t counts[static N_IDS + 1])
+{
+	struct dp_flow_cursor at = {0, 0};
+
+	memset(counts, 0, (N_IDS + 1) * sizeof(counts[0]));
+	while (at.worker < dp_n_workers(dp)) {
+		struct lb_flow_entry entries[300];
+		size_t n = LB_N_ELEMENTS(entries);
+		const int ret = dp_list_flows(dp, query, &at, entries, &n);
+
+		assert_true(ret == 0 || ret == -ETIMEDOUT);
+		for (size_t i = 0; ret == 0 && i < n; i++)
+			counts[entries[i].info.backend < N_IDS ? entries[i].info.backend
+							       : N_IDS]++;
+	}
+}
+
+static uint64_t
+clear_all(struct dp *dp, const struct lb_flow_query *query)
+{
+	struct dp_flow_cursor at = {0, 0};
+	uint64_t n_all = 0;
+
+	while (at.worker < dp_n_workers(dp)) {
+		uint64_t n = 0;
+		const int ret = dp_clear_flows(dp, query, &at, &n);
+
+		assert_true(ret == 0 || ret == -ETIMEDOUT);
+		n_all += n;
+	}
+	return n_all;
+}
+
+static void
+test_flows_are_listed_and_cleared_while_others_come(void **state)
+{
+	static const uint64_t first_two = 3;
+	static const struct lb_flow_query everything = {.backends = NULL};
+	static const struct lb_flow_query some = {.backends = &first_two, .n_backends = 2};
+	struct dp *dp = make_plane(&usual);
+	struct runner runners[N_WORKERS];
+	uint32_t model[N_IDS] = {0};
+	uint32_t counts[N_IDS + 1];
+
+	(void)state;
+	for (unsigned int i = 0; i < N_FLOWS; i++)
+		model[i % N_IDS] += N_WORKERS;
+	run_plane(dp, runners);
+	list_all(dp, &everything, counts);
+	assert_memory_equal(counts, model, sizeof(model));
+	assert_true(counts[N_IDS] > 0);
+	list_all(dp, &some, counts);
+	assert_int_equal(counts[0], model[0]);
+	assert_int_equal(counts[1], model[1]);
+	assert_int_equal(counts[2] + counts[N_IDS], 0);
+	/* A late answer has cleared some that it is not told of. */
+	assert_true(clear_all(dp, &some) <= model[0] + model[1]);
+	model[0] = 0;
+	model[1] = 0;
+	list_all(dp, &everything, counts);
+	assert_memory_equal(counts, model, sizeof(model));
+	stop_plane(dp, runners);
+}
+
 static void
 test_workers_that_do_not_run_are_not_asked(void **state)
 {
@@ -271,6 +337,7 @@ main(void)
 		cmocka_unit_test(test_flows_are_found_where_they_are),
 		cmocka_unit_test(test_whoever_saw_it_last_tells),
 		cmocka_unit_test(test_flows_are_counted_over_all_workers),
+		cmocka_unit_test(test_flows_are_listed_and_cleared_while_others_come),
 		cmocka_unit_test(test_workers_that_do_not_run_are_not_asked),
 		cmocka_unit_test(test_a_late_answer_is_no_harm),
 	};

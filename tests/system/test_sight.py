@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is seen of packets under live traffic: shuntctl trace.
+"""What is seen of packets and flows under live traffic: shuntctl trace and flows.
 
 SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs.
 """
@@ -8,8 +8,10 @@ SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs.
 import json
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lab  # noqa: E402 pylint: disable=wrong-import-position
@@ -197,6 +199,208 @@ class Tracing(lab.LabCase):
         for options, words in rows:
             with self.subTest(options):
                 self.assertIn(words, daemon.ctl("trace", *options, status=lab.BAD_USAGE))
+
+
+class Flows(lab.LabCase):
+    def begin(self, *services, **dataplane):
+        daemon = lab.Daemon("net_af_packet", 2)
+        self.addCleanup(daemon.remove)
+        daemon.write(*services or [lab.service(4, "ipip"), lab.service(4, "gre")],
+                     **{"flow_addresses": True, **dataplane})
+        daemon.start()
+        return daemon
+
+    def flows(self, daemon, *options):
+        return daemon.json("flows", "list", *options)["flows"]
+
+    def n_flows(self, daemon, *options):
+        found = daemon.json("flows", "count", *options)
+        self.assertEqual(sum(one["flows"] for one in found["counts"]), found["total"])
+        return found["total"]
+
+    def test_flows_are_listed_counted_and_found(self):
+        daemon = self.begin()
+        backends = self.fetch(4, PORT, 20)
+        others = self.fetch(4, PORTS["gre"], 10)
+        flows = self.flows(daemon)
+        self.assertEqual(len(flows), 30)
+        self.assertEqual(
+            sorted((flow["service"], flow["backend"]) for flow in flows),
+            sorted([(SERVICE, name) for name in backends] + [("gre-v4", name)
+                                                             for name in others]))
+        for flow in flows:
+            told = daemon.json("explain", "tcp", flow["client"], flow["destination"])["entry"]
+            self.assertEqual((told["worker"], told["backend"], flow["protocol"]),
+                             (flow["worker"], flow["backend"], "tcp"))
+            found = daemon.json("flows", "find", "tcp", flow["client"], flow["destination"])
+            found["flows"][0]["idle_seconds"] = flow["idle_seconds"]
+            self.assertEqual(found["flows"], [flow])
+            self.assertTrue(flow["closing"] and flow["confirmed"])  # nginx has closed it
+        self.assertEqual(len({flow["client"] for flow in flows}), 30)
+        for by, names in (("service", [SERVICE, "gre-v4"]), ("client", [CLIENT[4]]),
+                          ("worker", sorted({str(flow["worker"]) for flow in flows}))):
+            found = daemon.json("flows", "count", "--by", by)
+            self.assertEqual((sorted(one["name"] for one in found["counts"]), found["total"]),
+                             (sorted(names), 30))
+        text = daemon.ctl("flows", "count", "--by", "service")
+        self.assertRegex(text, rf"^NAME +FLOWS\n{SERVICE} +20\ngre-v4 +10\nin all: 30\n$")
+        self.assertIn("no worker knows that flow",
+                      daemon.ctl("flows", "find", "tcp", f"{CLIENT[4]}:1", f"{VIP[4]}:{PORT}",
+                                 status=lab.FAILED))
+
+    def test_filters_hold_together(self):
+        daemon = self.begin()
+        backends = self.fetch(4, PORT, 20)
+        self.fetch(4, PORTS["gre"], 10)
+        one = self.flows(daemon, "--service", SERVICE)[0]
+        port = one["client"].rpartition(":")[2]
+        rows = [
+            (["--service", SERVICE], 20),
+            (["--backend", f"{SERVICE}/s1"], backends.count("s1")),
+            (["--backend", f"{SERVICE}/s1", "--service", "gre-v4"], 0),
+            (["--client", lab.CLIENTS[4]], 30),
+            (["--client", VIP[4]], 0),
+            (["--host", VIP[4]], 30),
+            (["--net", "203.0.112.0/24"], 0),
+            (["--port", PORTS["gre"]], 10),
+            (["--port", port, "--service", SERVICE], 1),
+            (["--protocol", "tcp"], 30),
+            (["--protocol", "udp"], 0),
+            (["--confirmed"], 30),
+            (["--unconfirmed"], 0),
+            (["--idle", 0], 30),
+            (["--idle", 100000], 0),
+        ]
+        for options, n in rows:
+            with self.subTest(options):
+                self.assertEqual(self.n_flows(daemon, *options), n)
+                self.assertEqual(len(self.flows(daemon, *options)), n)
+        self.assertEqual(len(self.flows(daemon, "--count", 7)), 7)
+
+    def test_what_is_cleared_is_forgotten(self):
+        daemon = self.begin()
+        backends = self.fetch(4, PORT, 20)
+        self.fetch(4, PORTS["gre"], 10)
+        self.assertIn("which flows?", daemon.ctl("flows", "clear", status=lab.BAD_USAGE))
+        self.assertEqual(self.n_flows(daemon), 30)
+        self.assertEqual(daemon.ctl("flows", "clear", "--backend", f"{SERVICE}/{backends[0]}"),
+                         f"{backends.count(backends[0])} flows cleared\n")
+        self.assertEqual(self.n_flows(daemon), 30 - backends.count(backends[0]))
+        self.assertEqual(daemon.json("flows", "clear", "--all")["cleared"],
+                         30 - backends.count(backends[0]))
+        self.assertEqual(self.flows(daemon), [])
+        # It goes on: new flows are known as before.
+        self.fetch(4, PORT, 3)
+        self.assertEqual(self.n_flows(daemon), 3)
+
+    def test_without_addresses_the_rest_is_told(self):
+        daemon = self.begin(flow_addresses=False)
+        backends = self.fetch(4, PORT, 5)
+        flows = self.flows(daemon)
+        self.assertEqual(sorted(flow["backend"] for flow in flows), sorted(backends))
+        self.assertEqual({(flow["client"], flow["destination"], flow["protocol"])
+                          for flow in flows}, {(None, None, "tcp")})
+        self.assertIn("clients and destinations are not kept; 'flow_addresses: true'",
+                      daemon.ctl("flows", "list"))
+        self.assertEqual(self.n_flows(daemon, "--protocol", "tcp", "--service", SERVICE), 5)
+        for options in (["list", "--client", "203.0.113.0/24"], ["clear", "--port", 80],
+                        ["count", "--by", "client"], ["list", "--protocol", "icmp"]):
+            self.assertIn("are not kept", daemon.ctl("flows", *options, status=lab.FAILED))
+        self.assertEqual(self.n_flows(daemon), 5)
+
+    def test_flows_of_who_is_gone_have_no_names(self):
+        daemon = self.begin()
+        backends = self.fetch(4, PORT, 10)
+        gone = backends[0]
+        daemon.ctl("backend", "remove", f"{SERVICE}/{gone}")
+        flows = self.flows(daemon)
+        self.assertEqual(sum(flow["backend"] is None for flow in flows), backends.count(gone))
+        found = daemon.json("flows", "count")["counts"]
+        self.assertIn({"name": "-", "flows": backends.count(gone)}, found)
+
+    def send_from_many_ports(self, n):
+        """A datagram from each of n ports of the client's, from 20000 on; a thread's."""
+        NETWORK.enter("client")
+        for port in range(20000, 20000 + n):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+                made.bind((CLIENT[4], port))
+                made.sendto(b"x", (VIP[4], PORT))
+            if port % 50 == 0:
+                lab.time.sleep(0.005)
+
+    def test_many_flows_come_page_by_page(self):
+        daemon = self.begin(lab.service(4, "ipip", protocol="udp"))
+        n = 3000
+
+        def is_there():
+            """A datagram that a busy machine loses is sent once more."""
+            sending = threading.Thread(target=self.send_from_many_ports, args=(n,))
+            sending.start()
+            sending.join()
+            return self.n_flows(daemon) == n
+
+        lab.wait_until(is_there, lambda: f"{self.n_flows(daemon)} flows: {daemon.ctl('stats')}")
+        flows = self.flows(daemon, "--protocol", "udp")
+        self.assertEqual(sorted(flow["client"] for flow in flows),
+                         [f"{CLIENT[4]}:{port}" for port in range(20000, 20000 + n)])
+        lines = daemon.ctl("flows", "list").splitlines()
+        self.assertEqual(len(lines), 1 + n)
+        self.assertRegex(lines[0], "^PROTOCOL +CLIENT +DESTINATION +BACKEND +STATE +IDLE +WORKER$")
+        self.assertRegex(lines[1], rf"^udp +{CLIENT[4]}:2\d+ +{VIP[4]}:{PORT} +{SERVICE}/s\d "
+                         r"+(un)?confirmed +\d+\.\d s +[01]$")
+        pages = list(self.pages(daemon, "flows.list"))
+        self.assertGreater(len(pages), 3)
+        self.assertLessEqual(max(len(page["flows"]) for page in pages), 1000)
+        self.assertEqual(sum(len(page["flows"]) for page in pages), n)
+
+    def pages(self, daemon, method):
+        """As a client of the socket sees them."""
+        params = {}
+        with socket.socket(socket.AF_UNIX) as made:
+            made.settimeout(lab.TIMEOUT_S)
+            made.connect(str(daemon.socket))
+            with made.makefile("rw") as lines:
+                while True:
+                    lines.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method,
+                                            "params": params}) + "\n")
+                    lines.flush()
+                    page = json.loads(lines.readline())["result"]
+                    yield page
+                    if page["cursor"] is None:
+                        return
+                    params["cursor"] = page["cursor"]
+
+    def test_a_cursor_that_is_none_is_refused(self):
+        daemon = self.begin()
+        with socket.socket(socket.AF_UNIX) as made:
+            made.settimeout(lab.TIMEOUT_S)
+            made.connect(str(daemon.socket))
+            with made.makefile("rw") as lines:
+                for cursor in ("", "0", "2.0", "0.131072", "0.x", "0.-1", "x" * 100, 7):
+                    lines.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "flows.clear",
+                                            "params": {"all": True, "cursor": cursor}}) + "\n")
+                    lines.flush()
+                    self.assertIn("cursor", json.loads(lines.readline())["error"]["message"])
+
+    def test_bad_input_is_refused_in_words(self):
+        daemon = self.begin()
+        rows = [
+            (["list", "--service", "ipip-v5"], "there is no service 'ipip-v5'; the nearest is"),
+            (["list", "--backend", f"{SERVICE}/s9"], "there is no backend 'ipip-v4/s9'; the "
+             "nearest is 'ipip-v4/s"),
+            (["list", "--backend", "s1"], "backend: expected SERVICE/NAME of one that is there"),
+            (["list", "--client", "192.0.2.1/24"], "has host bits; did you mean '192.0.2.0/24'"),
+            (["list", "--idle", "x"], "idle: expected a whole number, 0 to"),
+            (["list", "--count", "0"], "--count: expected a number from 1 on, found '0'"),
+            (["count", "--by", "port"], "--by: expected service, backend, client or worker"),
+            (["count", "--confirmed", "--unconfirmed"], "no flow is --confirmed and"),
+            (["find", "icmp", "192.0.2.1:1", "192.0.2.2:2"], "protocol: expected tcp or udp"),
+            (["list", "--by", "service"], "--by is not for 'flows list'"),
+            (["show"], "no command is called 'flows show'"),
+        ]
+        for options, words in rows:
+            with self.subTest(options):
+                self.assertIn(words, daemon.ctl("flows", *options, status=lab.BAD_USAGE))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 static const char base[] =
 	"dataplane:\n"
 	"  workers: 2\n  kernel: tap\n  idle: poll\n  idle_sleep: 90us\n  flow_entries: 100\n"
+	"  flow_addresses: false\n"
 	"  flow_timeout: {tcp_syn: 11s, tcp: 12s, tcp_closing: 13s, udp: 14s}\n"
 	"  ports:\n"
 	"  - {name: p, device: d, addresses: [192.0.2.1/24], next_hop: 02:00:00:00:00:aa,\n"
@@ -52,6 +53,7 @@ static const struct {
 	{"idle", "idle: poll", "idle: adaptive", false},
 	{"idle_sleep", "90us", "91us", false},
 	{"flow_entries", "flow_entries: 100", "flow_entries: 101", false},
+	{"flow_addresses", "flow_addresses: false", "flow_addresses: true", false},
 	{"tcp_syn", "11s", "1s", false},
 	{"tcp", "12s", "1s", false},
 	{"tcp_closing", "13s", "1s", false},

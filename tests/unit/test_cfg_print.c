@@ -67,6 +67,7 @@ test_every_key_is_printed(void **state)
 		"  idle: adaptive\n"
 		"  idle_sleep: 100us\n"
 		"  flow_entries: 7\n"
+		"  flow_addresses: true\n"
 		"  flow_timeout: {tcp_syn: 1ms, tcp: 7d, tcp_closing: 90s, udp: 1m}\n"
 		"  answer_arp: true\n"
 		"  fragments: {datagrams: 64, waiting: 1024}\n"
@@ -396,6 +397,7 @@ make_model(uint64_t *seed, struct cfg_model *out)
 	out->dataplane.idle = (enum cfg_idle)xrand_below(seed, CFG_N_IDLES);
 	out->dataplane.idle_sleep_ns = 1000 + xrand_below(seed, 9999001);
 	out->dataplane.flow_entries = 1 + xrand_below(seed, 1u << 30);
+	out->dataplane.flow_addresses = xrand_below(seed, 2) == 0;
 	out->dataplane.tcp_syn_ns = 1000000 + xrand(seed) % 604799999000000;
 	out->dataplane.udp_ns = 1000000ull * (1 + xrand_below(seed, 604800000));
 	out->dataplane.answer_arp = xrand_below(seed, 2) == 0;

@@ -29,6 +29,8 @@ static const struct {
 	{"idle", PLANE(""), PLANE(", idle: adaptive"), "dataplane.idle"},
 	{"idle_sleep", PLANE(""), PLANE(", idle_sleep: 1ms"), "dataplane.idle_sleep"},
 	{"flow entries", PLANE(""), PLANE(", flow_entries: 7"), "dataplane.flow_entries"},
+	{"addresses of flows", PLANE(""), PLANE(", flow_addresses: true"),
+		"dataplane.flow_addresses"},
 	{"each timeout", PLANE(""),
 		PLANE(", flow_timeout: {tcp_syn: 1s, tcp: 2s, tcp_closing: 3s, udp: 4s}"),
 		"dataplane.flow_timeout.tcp_syn, dataplane.flow_timeout.tcp, "

@@ -2,6 +2,7 @@
 #include "lb_flow_lookup.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -988,6 +989,219 @@ test_flows_in_their_second_bucket_are_tallied_once(void **state)
 	free(table);
 }
 
+static struct lb_flow_key *
+keep_keys(struct lb_flow_table *table)
+{
+	struct lb_flow_key *keys = calloc(N_ENTRIES, sizeof(*keys));
+
+	assert_non_null(keys);
+	assert_false(lb_flow_keeps_keys(table));
+	lb_flow_keep_keys(table, keys);
+	assert_true(lb_flow_keeps_keys(table));
+	return keys;
+}
+
+/* Client 10.0.0.0 and i; UDP in one of three. */
+static struct lb_flow_key
+numbered_key(uint32_t i)
+{
+	const uint8_t client[] = {10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i};
+
+	return (struct lb_flow_key){
+		.src = lb_addr_from_v4(client),
+		.proto = i % 3 == 0 ? IPPROTO_UDP : IPPROTO_TCP,
+	};
+}
+
+static uint32_t
+number_of(const struct lb_flow_key *key)
+{
+	return (uint32_t)key->src.bytes[13] << 16 | (uint32_t)key->src.bytes[14] << 8 |
+	       key->src.bytes[15];
+}
+
+static void
+insert_numbered(struct lb_flow_table *table, uint32_t i, uint64_t *seed, uint64_t now_ns)
+{
+	const struct lb_flow_hash hash = random_hash(seed);
+	const struct lb_flow_key key = numbered_key(i);
+	const bool is_udp = key.proto == IPPROTO_UDP;
+	const uint32_t ref = lb_flow_insert(table, &hash, i,
+		is_udp ? LB_FLOW_DATAGRAM : LB_FLOW_SEGMENT, 0, now_ns);
+
+	lb_flow_keep(table, ref, &key);
+	if (ref != LB_FLOW_NONE && i % 5 == 0)
+		lb_flow_touch(table, ref, is_udp ? LB_FLOW_DATAGRAM : LB_FLOW_SEGMENT, now_ns);
+}
+
+/* So full that entries move: what is beside them moves, too. */
+static void
+test_keys_stay_with_their_flows(void **state)
+{
+	static const struct lb_flow_query everything = {.backends = NULL};
+	const uint32_t n_flows = N_ENTRIES / 5 * 4;
+	struct lb_flow_table *table = new_table(&usual, 0);
+	struct lb_flow_key *keys = keep_keys(table);
+	struct lb_flow_entry entries[100];
+	uint64_t seed = 8;
+	struct lb_flow_walk walk = {0, 0};
+	uint32_t n_listed = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < n_flows; i++)
+		insert_numbered(table, i, &seed, 0);
+	while (walk.bucket < lb_flow_n_buckets(table)) {
+		size_t n;
+
+		walk.end = walk.bucket + 512;
+		n = lb_flow_list(table, &everything, 0, &walk, entries, LB_N_ELEMENTS(entries));
+
+		for (size_t k = 0; k < n; k++)
+			EXPECT(number_of(&entries[k].key) == entries[k].info.backend,
+				"flow %u has the key of %u", entries[k].info.backend,
+				number_of(&entries[k].key));
+		n_listed += (uint32_t)n;
+	}
+	EXPECT(n_listed == stats_of(table).live, "%u listed", n_listed);
+	free(keys);
+	free(table);
+}
+
+struct query_row {
+	const char *sentence;
+	struct lb_flow_query query;
+	const char *client; /* a prefix; NULL: any */
+	uint8_t protocol;   /* 0: any */
+	bool (*means)(uint32_t i);
+};
+
+static bool
+means_all(uint32_t i)
+{
+	(void)i;
+	return true;
+}
+
+static bool
+means_none(uint32_t i)
+{
+	(void)i;
+	return false;
+}
+
+static bool
+is_fifth(uint32_t i)
+{
+	return i % 5 == 0;
+}
+
+static bool
+is_not_fifth(uint32_t i)
+{
+	return !is_fifth(i);
+}
+
+static bool
+is_third(uint32_t i)
+{
+	return i % 3 == 0;
+}
+
+static bool
+is_low(uint32_t i)
+{
+	return i < 256;
+}
+
+static bool
+is_even_of_100(uint32_t i)
+{
+	return i % 2 == 0 && i < 100;
+}
+
+/* What is meant is listed, and counted, each once; and once it is cleared it alone is gone. */
+static void
+expect_meant(const struct query_row *row, const struct lb_flow_query *query, uint32_t n_flows)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	struct lb_flow_key *keys = keep_keys(table);
+	uint32_t *counts = calloc(n_flows, sizeof(*counts));
+	struct lb_flow_entry entries[LB_FLOW_LIST_MIN];
+	uint64_t seed = 8;
+	uint32_t n_meant = 0;
+	struct lb_flow_walk walk = {0, UINT32_MAX};
+
+	assert_non_null(counts);
+	for (uint32_t i = 0; i < n_flows; i++)
+		insert_numbered(table, i, &seed, 0);
+	while (walk.bucket < lb_flow_n_buckets(table)) {
+		const size_t n = lb_flow_list(table, query, 2 * S, &walk, entries,
+			LB_N_ELEMENTS(entries));
+
+		for (size_t k = 0; k < n; k++)
+			counts[entries[k].info.backend]++;
+	}
+	walk.bucket = 0;
+	lb_flow_tally_some(table, query, 2 * S, &walk, counts, n_flows);
+	assert_int_equal(walk.bucket, lb_flow_n_buckets(table));
+	for (uint32_t i = 0; i < n_flows; i++) {
+		EXPECT(counts[i] == (row->means(i) ? 2 : 0), "%s: flow %u: %u", row->sentence,
+			i, counts[i]);
+		n_meant += row->means(i);
+	}
+	walk.bucket = 0;
+	assert_int_equal(lb_flow_clear(table, query, 2 * S, &walk), n_meant);
+	assert_int_equal(stats_of(table).live, n_flows - n_meant);
+	assert_int_equal(stats_of(table).cleared, n_meant);
+	seed = 8;
+	for (uint32_t i = 0; i < n_flows; i++) {
+		const struct lb_flow_hash hash = random_hash(&seed);
+
+		EXPECT((lb_flow_find(table, &hash, 2 * S) == LB_FLOW_NONE) == row->means(i),
+			"%s: flow %u after clearing", row->sentence, i);
+	}
+	free(counts);
+	free(keys);
+	free(table);
+}
+
+static void
+test_a_query_is_for_what_it_says(void **state)
+{
+	/* Bits 0, 2, … 98. */
+	static const uint64_t even[] = {UINT64_C(0x5555555555555555),
+		UINT64_C(0x0000000555555555)};
+	static const struct query_row rows[] = {
+		{"everything", {.backends = NULL}, NULL, 0, means_all},
+		{"confirmed", {.confirmed = LB_FLOW_CONFIRMED}, NULL, 0, is_fifth},
+		{"unconfirmed", {.confirmed = LB_FLOW_UNCONFIRMED}, NULL, 0, is_not_fifth},
+		{"idle for a second", {.idle_ns = S}, NULL, 0, means_all},
+		{"idle for three", {.idle_ns = 3 * S}, NULL, 0, means_none},
+		{"UDP", {.backends = NULL}, NULL, IPPROTO_UDP, is_third},
+		{"a client's network", {.backends = NULL}, "10.0.0.0/24", 0, is_low},
+		{"some backends", {.backends = even, .n_backends = 100}, NULL, 0,
+			is_even_of_100},
+		{"no backends", {.backends = even, .n_backends = 0}, NULL, 0, means_none},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		struct lb_flow_query query = rows[i].query;
+		struct lb_prefix client;
+		struct lb_filter_conf conf = {
+			.has_protocol = rows[i].protocol != 0,
+			.protocols = {rows[i].protocol, rows[i].protocol},
+		};
+
+		if (rows[i].client != NULL) {
+			assert_int_equal(lb_prefix_parse(rows[i].client, &client), 0);
+			conf.client = &client;
+		}
+		lb_filter_init(&query.filter, &conf);
+		expect_meant(&rows[i], &query, 2000);
+	}
+}
+
 int
 main(void)
 {
@@ -1019,6 +1233,8 @@ main(void)
 		cmocka_unit_test(test_a_found_entry_says_what_it_knows),
 		cmocka_unit_test(test_tallies_are_those_of_a_model),
 		cmocka_unit_test(test_flows_in_their_second_bucket_are_tallied_once),
+		cmocka_unit_test(test_keys_stay_with_their_flows),
+		cmocka_unit_test(test_a_query_is_for_what_it_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
