@@ -25,10 +25,11 @@ ctl_bytes_length(const struct ctl_bytes *bytes)
 	return bytes->end - bytes->front;
 }
 
+/** NULL where no memory is held. */
 static inline char *
 ctl_bytes_front(struct ctl_bytes *bytes)
 {
-	return bytes->data + bytes->front;
+	return bytes->data == NULL ? NULL : bytes->data + bytes->front;
 }
 
 /**

@@ -23,8 +23,6 @@
 #define CTL_ETCD_CALL_MS          5000u
 #define CTL_ETCD_CONNECT_MS       2000u
 #define CTL_ETCD_ANSWER_BYTES_MAX ((size_t)24 << 20)
-/** Of a configuration: what such an answer has room for. */
-#define CTL_ETCD_VALUE_BYTES_MAX ((size_t)16 << 20)
 
 struct ctl_etcd_client; /* opaque */
 

@@ -167,6 +167,8 @@ read_value(const json_t *kv, struct ctl_etcd_answer *answer)
 	ret = ctl_base64_decode(value != NULL ? json_string_value(value) : "",
 		value != NULL ? json_string_length(value) : 0, &answer->value,
 		&answer->n_value);
+	if (ret == 0 && answer->n_value > CTL_ETCD_VALUE_BYTES_MAX)
+		return -EMSGSIZE;
 	return ret == -EINVAL ? -EPROTO : ret;
 }
 

@@ -18,6 +18,9 @@
 
 #include "lb_compiler.h"
 
+/** Of a configuration, there and in the copy. */
+#define CTL_ETCD_VALUE_BYTES_MAX ((size_t)16 << 20)
+
 /** Room for what is told of an error; longer words are cut. */
 #define CTL_ETCD_WHY_BYTES 256u
 
@@ -59,7 +62,8 @@ char *ctl_etcd_json_login(const char *user, const char *password);
 
 /*
  * What is answered: n characters, of which a NUL may be one.
- * -EPROTO: it is no such answer. -ENOMEM: no memory. Results are untouched on error.
+ * -EPROTO: it is no such answer. -EMSGSIZE: its value is longer than CTL_ETCD_VALUE_BYTES_MAX.
+ * -ENOMEM: no memory. Results are untouched on error.
  */
 
 /** To ctl_etcd_json_range(). */

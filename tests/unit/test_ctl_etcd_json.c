@@ -140,6 +140,45 @@ test_what_is_no_answer_is_refused(void **state)
 	}
 }
 
+/* A value of so many times three bytes. */
+static int
+read_long(size_t n_threes)
+{
+	static const char before[] =
+		"{" HEAD ",\"kvs\":[{\"key\":\"aw==\",\"mod_revision\":\"4\",\"value\":\"";
+	static const char after[] = "\"}]}";
+	const size_t n_head = sizeof(before) - 1, n_value = 4 * n_threes;
+	char *text = malloc(n_head + n_value + sizeof(after));
+	struct ctl_etcd_answer answer = {0};
+	int ret;
+
+	assert_non_null(text);
+	memcpy(text, before, n_head);
+	memset(text + n_head, 'A', n_value);
+	memcpy(text + n_head + n_value, after, sizeof(after));
+	ret = read_exactly(ctl_etcd_json_read_range, text, &answer);
+	ctl_etcd_answer_fini(&answer);
+	free(text);
+	return ret;
+}
+
+static void
+test_a_value_is_as_long_as_a_copy_may_be(void **state)
+{
+	(void)state;
+	assert_int_equal(read_long(CTL_ETCD_VALUE_BYTES_MAX / 3), 0);
+	assert_int_equal(read_long(CTL_ETCD_VALUE_BYTES_MAX / 3 + 1), -EMSGSIZE);
+}
+
+static void
+test_no_bytes_are_no_answer(void **state)
+{
+	struct ctl_etcd_answer answer = {0};
+
+	(void)state;
+	assert_int_equal(ctl_etcd_json_read_range(NULL, 0, KEY, &answer), -EPROTO);
+}
+
 static void
 test_a_put_that_is_done_and_one_that_is_not(void **state)
 {
@@ -346,6 +385,8 @@ main(void)
 		cmocka_unit_test(test_a_key_that_is_there),
 		cmocka_unit_test(test_an_empty_value_and_no_key),
 		cmocka_unit_test(test_what_is_no_answer_is_refused),
+		cmocka_unit_test(test_a_value_is_as_long_as_a_copy_may_be),
+		cmocka_unit_test(test_no_bytes_are_no_answer),
 		cmocka_unit_test(test_a_put_that_is_done_and_one_that_is_not),
 		cmocka_unit_test(test_what_a_watch_says),
 		cmocka_unit_test(test_of_several_events_the_last_counts),
