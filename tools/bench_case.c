@@ -12,7 +12,10 @@ bench_case_name(const struct bench_case *c, char out[static 32])
 	if (c->stage != BENCH_NO_STAGE)
 		(void)snprintf(out, 32, "stage-%s", bench_stage_words[c->stage]);
 	else
-		(void)snprintf(out, 32, "%s%s", c->options->is_syn ? "syn" : "warm",
+		(void)snprintf(out, 32, "%s%s",
+			c->options->is_syn        ? "syn"
+			: c->options->new_pct > 0 ? "mixed"
+						  : "warm",
 			c->options->swap_ms != 0 ? "-swap" : "");
 	return out;
 }

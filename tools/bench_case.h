@@ -43,7 +43,8 @@ struct bench_result {
 	bool has_huge_pages;
 };
 
-/** "warm", "syn", "warm-swap", "syn-swap", or "stage-parse" and so on; good as long as out. */
+/** "warm", "mixed", "syn", these with "-swap", or "stage-parse" and so on; good as long as out.
+ */
 const char *bench_case_name(const struct bench_case *c, char out[static 32]);
 
 /** Entries of each worker's flow table, for n_flows of all workers together. */

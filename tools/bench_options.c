@@ -31,6 +31,8 @@ const char bench_help[] =
 	"  -n, --workers N           workers, a thread each (default: 1)\n"
 	"  -y, --syn                 every packet is the SYN of a new flow, and the flow\n"
 	"                            table, of --flows entries, is full\n"
+	"  -N, --new-flows PERCENT   of the packets are SYNs of new flows; what the known\n"
+	"                            flows leave of the table is full of such\n"
 	"  -w, --swap-every MS       meanwhile a new snapshot is put in force so often\n"
 	"  -t, --stage STAGE,...     parse, service, hash, flow, table, encap: each alone\n"
 	"  -S, --seconds S           of each case (default: 1)\n"
@@ -52,6 +54,7 @@ static const struct option long_options[] = {
 	{"packet-size", required_argument, NULL, 'p'},
 	{"workers", required_argument, NULL, 'n'},
 	{"syn", no_argument, NULL, 'y'},
+	{"new-flows", required_argument, NULL, 'N'},
 	{"swap-every", required_argument, NULL, 'w'},
 	{"stage", required_argument, NULL, 't'},
 	{"seconds", required_argument, NULL, 'S'},
@@ -122,6 +125,9 @@ take_size(int option, const char *value, struct bench_options *out)
 	case 'n':
 		return options_take_number("workers", value,
 			(struct options_range){1, BENCH_WORKERS_MAX}, &out->n_workers);
+	case 'N':
+		return options_take_number("new-flows", value, (struct options_range){0, 100},
+			&out->new_pct);
 	case 'w':
 		return options_take_number("swap-every", value,
 			(struct options_range){1, 3600000}, &out->swap_ms);
@@ -215,6 +221,10 @@ check_options(const struct bench_options *options)
 		wrong = "--stage times packets of known flows; leave --syn out";
 	else if (options->stages.n > 0 && options->swap_ms != 0)
 		wrong = "--stage times one snapshot; leave --swap-every out";
+	else if (options->stages.n > 0 && options->new_pct != 0)
+		wrong = "--stage times packets of known flows; leave --new-flows out";
+	else if (options->is_syn && options->new_pct != 0)
+		wrong = "--syn has new flows alone; leave --new-flows out";
 	if (wrong == NULL)
 		return 0;
 	(void)fprintf(stderr, "shunt-bench: %s\n", wrong);
@@ -236,7 +246,7 @@ bench_options_read(int argc, char *argv[], struct bench_options *out)
 	};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "f:s:b:F:m:a:p:n:yw:t:S:MjhV", long_options,
+	while ((option = getopt_long(argc, argv, "f:s:b:F:m:a:p:n:yN:w:t:S:MjhV", long_options,
 			NULL)) != -1) {
 		if (take_option(option, optarg, &options) != 0)
 			return -EINVAL;

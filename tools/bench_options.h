@@ -44,6 +44,7 @@ struct bench_options {
 	uint32_t packet_bytes; /**< 0: the smallest of each family */
 	uint32_t n_workers;
 	uint32_t swap_ms; /**< a new snapshot each; 0: never */
+	uint32_t new_pct; /**< of the packets, SYNs of new flows between the known ones' */
 	double seconds;   /**< of each case */
 	bool is_syn;
 	bool is_json;

@@ -83,6 +83,7 @@ describe_case(json_t *object, const struct bench_case *c)
 	failed |= add(object, "backends", count(options->n_backends));
 	failed |= add(object, "workers", count(options->n_workers));
 	failed |= add(object, "packet_size", count(c->packet_bytes));
+	failed |= add(object, "new_flows", count(options->new_pct));
 	failed |= add(object, "flow_entries", count(c->flow_entries));
 	return failed;
 }

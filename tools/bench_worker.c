@@ -78,7 +78,12 @@ bench_worker_create(const struct bench_plane *plane, struct bench_gate *gate,
 	w->worker = plane->dp->workers[index];
 	bench_traffic_init(&w->traffic, c->family, c->options->n_services, c->packet_bytes,
 		c->options->is_syn);
+	bench_traffic_init(&w->beginning, c->family, c->options->n_services, c->packet_bytes,
+		true);
 	bench_order_init(&w->order, n);
+	w->n_known = n;
+	bench_order_init(&w->beginners,
+		BENCH_FLOWS_MAX / n_workers - (c->options->is_syn ? 0 : n));
 	w->alone = w->order;
 	(void)snprintf(name, sizeof(name), "bench_%u", index);
 	w->pool = rte_pktmbuf_pool_create(name, POOL_PACKETS, POOL_CACHE, DP_BESIDE_BYTES,
@@ -110,20 +115,33 @@ take_buffers(struct bench_worker *w, struct rte_mbuf **pkts)
 	exit(BENCH_FAILED);
 }
 
+/* The flow of the next packet: evenly between known ones new ones, new_pct in a hundred. */
+static uint64_t
+next_flow(struct bench_worker *w, struct bench_order *order, uint32_t new_pct, bool *is_new)
+{
+	w->rest_pct += new_pct;
+	*is_new = w->rest_pct >= 100;
+	if (!*is_new)
+		return bench_order_next(order);
+	w->rest_pct -= 100;
+	return w->n_known + bench_order_next(&w->beginners);
+}
+
 /* The other writer: a window of packets, each in a buffer of its own; n in a row of a flow. */
 static void
-generate_runs(struct bench_worker *w, struct bench_order *order, unsigned int n)
+generate_runs(struct bench_worker *w, struct bench_order *order, unsigned int n,
+	uint32_t new_pct)
 {
 	const unsigned int n_workers = w->gate->n_workers;
 	const uint16_t n_bytes = w->traffic.frame_bytes;
-
+	bool is_new = false;
 	uint64_t flow = 0;
 
 	for (unsigned int i = 0; i < BENCH_WINDOW_PACKETS; i++) {
 		struct rte_mbuf *m;
 
 		if (i % n == 0)
-			flow = bench_order_next(order) * n_workers + w->index;
+			flow = next_flow(w, order, new_pct, &is_new) * n_workers + w->index;
 
 		if (i % DP_BURST_MAX == 0)
 			take_buffers(w, &w->pkts[i]);
@@ -132,7 +150,8 @@ generate_runs(struct bench_worker *w, struct bench_order *order, unsigned int n)
 		m->data_len = n_bytes;
 		m->pkt_len = n_bytes;
 		w->flows[i] = flow;
-		bench_traffic_write(&w->traffic, flow, w->seq++,
+		w->is_new[i] = is_new;
+		bench_traffic_write(is_new ? &w->beginning : &w->traffic, flow, w->seq++,
 			rte_pktmbuf_mtod(m, uint8_t *));
 	}
 }
@@ -140,7 +159,7 @@ generate_runs(struct bench_worker *w, struct bench_order *order, unsigned int n)
 static void
 generate(struct bench_worker *w, struct bench_order *order)
 {
-	generate_runs(w, order, 1);
+	generate_runs(w, order, 1, w->plane->c->options->new_pct);
 }
 
 static void
@@ -216,23 +235,23 @@ count_new_flows(const struct bench_worker *w)
 
 /* So many flows, of each n packets in a row. */
 static void
-run_untimed(struct bench_worker *w, uint64_t n_flows, unsigned int n)
+run_untimed(struct bench_worker *w, uint64_t n_flows, unsigned int n, uint32_t new_pct)
 {
 	for (uint64_t done = 0; done < n_flows; done += BENCH_WINDOW_PACKETS / n) {
-		generate_runs(w, &w->order, n);
+		generate_runs(w, &w->order, n, new_pct);
 		run_pipeline(w);
 	}
 }
 
 /* Until the table is full, but for what chance leaves empty. */
 static void
-flood(struct bench_worker *w)
+flood(struct bench_worker *w, uint32_t new_pct)
 {
 	const uint32_t n_entries = w->plane->c->flow_entries;
 	struct lb_flow_table_stats stats = {.live = 0};
 
 	for (unsigned int i = 0; i < FLOOD_TURNS && stats.live < FULL_SHARE * n_entries; i++) {
-		run_untimed(w, n_entries, 1);
+		run_untimed(w, n_entries, 1, new_pct);
 		lb_flow_table_stats(w->worker->flows, &stats);
 	}
 }
@@ -249,7 +268,7 @@ warm_up(struct bench_worker *w)
 
 	do {
 		n_before = count_new_flows(w);
-		run_untimed(w, w->order.n, 2);
+		run_untimed(w, w->order.n, 2, 0);
 		n_turns++;
 	} while (count_new_flows(w) != n_before && n_turns < WARM_TURNS_MAX);
 }
@@ -380,8 +399,8 @@ check_packet(const struct bench_worker *w, unsigned int from, unsigned int i)
 		return "its backend is not of its service";
 	if (m->nb_segs != 1 || m->pkt_len != m->data_len)
 		return "it is not in one piece";
-	bench_traffic_write(&w->traffic, flow, w->seq - BENCH_WINDOW_PACKETS + from + i,
-		received);
+	bench_traffic_write(w->is_new[from + i] ? &w->beginning : &w->traffic, flow,
+		w->seq - BENCH_WINDOW_PACKETS + from + i, received);
 	return bench_check(&sample);
 }
 
@@ -416,9 +435,11 @@ bench_worker_run(void *argument)
 	dp_worker_online(w->worker);
 	w->clock_ns = calibrate();
 	if (w->plane->c->options->is_syn)
-		flood(w);
+		flood(w, 0);
 	else
 		warm_up(w);
+	if (w->plane->c->options->new_pct > 0)
+		flood(w, 100);
 	w->stages.worker = w->worker;
 	/* Where there are stages nothing else is put in force. */
 	w->stages.snapshot = atomic_load_explicit(w->worker->current, memory_order_acquire);

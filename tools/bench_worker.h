@@ -31,6 +31,10 @@ struct bench_worker {
 	unsigned int index;
 	struct rte_mempool *pool;
 	struct bench_traffic traffic;
+	struct bench_traffic beginning; /**< packets of flows that begin, beside known ones */
+	struct bench_order beginners;   /**< their numbers, after the known ones' */
+	uint64_t n_known;
+	uint32_t rest_pct;        /**< of a new flow, that is due */
 	struct bench_order order; /**< of packets that go through the pipeline */
 	struct bench_order alone; /**< of those that do not */
 	uint32_t seq;             /**< of the next packet */
@@ -38,6 +42,7 @@ struct bench_worker {
 
 	struct rte_mbuf *pkts[BENCH_WINDOW_PACKETS]; /**< received */
 	uint64_t flows[BENCH_WINDOW_PACKETS];        /**< which they are of */
+	bool is_new[BENCH_WINDOW_PACKETS];           /**< whether that begins */
 	struct dp_burst burst;
 	struct bench_stages stages;
 

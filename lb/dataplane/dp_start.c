@@ -212,7 +212,9 @@ add_memory(struct arguments *args, const struct dp_start_conf *conf)
 	const uint64_t n_waiting = (uint64_t)conf->n_workers * conf->n_waiting;
 
 	if (has_huge_pages()) {
+		/* A file for each page would soon be more than a process may have open. */
 		add_argument(args, "--in-memory");
+		add_argument(args, "--single-file-segments");
 		return;
 	}
 	args->n_mib = 64;

@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -12,16 +13,18 @@ import unittest
 import xml.etree.ElementTree
 
 PROGRAM = os.environ.get("SHUNT_BENCH", "")
+# What it is built with, as b_sanitize has it.
+SANITIZER = os.environ.get("SHUNT_SANITIZER", "none")
 # Of one run, also under sanitizers on a busy machine.
 TIMEOUT_S = 240
 QUICK = ["--seconds", "0.02"]
 # What scripts may rely on, and what there is besides.
 KEYS = ["case", "family", "forward", "flows", "services", "backends", "workers",
         "ns_per_packet", "mpps_per_worker", "generator_ns", "hugepages"]
-MORE_KEYS = ["algorithm", "packet_size", "flow_entries", "rounds", "spread", "packets",
+MORE_KEYS = ["algorithm", "packet_size", "new_flows", "flow_entries", "rounds", "spread", "packets",
              "forwarded", "hit_share", "checked", "flow_table_fill", "swaps"]
 OPTIONS = ["flows", "services", "backends", "family", "forward", "algorithm", "packet-size",
-           "workers", "syn", "swap-every", "stage", "seconds", "memory", "json", "help",
+           "workers", "syn", "new-flows", "swap-every", "stage", "seconds", "memory", "json", "help",
            "version"]
 MODES = ["l2", "ipip", "gre", "gue", "vxlan"]
 STAGES = ["parse", "service", "hash", "flow", "table", "encap"]
@@ -100,6 +103,9 @@ class Usage(BenchCase):
             (["--packet-size", "1519"], "1..1518"),
             (["--workers", "128"], "1..127"),
             (["--swap-every", "0"], "1..3600000"),
+            (["--new-flows", "101"], "0..100"),
+            (["--new-flows", "1", "--syn"], "leave --new-flows out"),
+            (["--new-flows", "1", "--stage", "hash"], "leave --new-flows out"),
             (["--stage", "all"], "parse, service, hash, flow, table, encap"),
             (["--stage", "parse", "--syn"], "leave --syn out"),
             (["--stage", "parse", "--swap-every", "1"], "leave --swap-every out"),
@@ -128,6 +134,8 @@ class Usage(BenchCase):
         self.assertEqual({key: result[key] for key in want}, want)
         done = run("-y", "-f", "1", "-F", "4", "-S", "0.02", "-j")
         self.assertEqual(json.loads(done.stdout)["results"][0]["case"], "syn")
+        done = run("-N", "50", "-f", "1", "-F", "4", "-S", "0.02", "-j")
+        self.assertEqual(json.loads(done.stdout)["results"][0]["case"], "mixed")
         done = run("-t", "hash", "-f", "1", "-F", "4", "-S", "0.02", "-j")
         self.assertEqual(json.loads(done.stdout)["results"][0]["case"], "stage-hash")
         self.assertIn("memory", json.loads(run("-M", "-j").stdout))
@@ -198,6 +206,14 @@ class Cases(BenchCase):
             self.assertEqual(result["hit_share"], 0)
             self.assertGreaterEqual(result["flow_table_fill"], 0.99)
 
+    def test_new_flows_come_between_known_ones_and_push_none_of_them_out(self):
+        for percent in (1, 30, 100):
+            result, = self.measure("--flows", "200000", "--family", "4", "--new-flows",
+                                   str(percent))
+            self.assertEqual((result["case"], result["new_flows"]), ("mixed", percent))
+            self.assertAlmostEqual(result["hit_share"], 1 - percent / 100, delta=0.0001)
+            self.assertGreaterEqual(result["flow_table_fill"], 0.99)
+
     def test_swaps_move_no_known_flow(self):
         result, = self.measure(*ONE, "--swap-every", "1", "--services", "3",
                                "--seconds", "0.5")
@@ -218,6 +234,12 @@ class Cases(BenchCase):
         few, = self.measure(*ONE)
         many, = self.measure(*ONE, "--seconds", "2")
         self.assertGreater(many["packets"], few["packets"])
+
+    def test_memory_takes_no_file_for_each_of_its_pages(self):
+        """Sixteen workers take four files each, and half a hundred huge pages for buffers."""
+        done = run(*QUICK, "--flows", "16", "--family", "4", "--workers", "16",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96)))
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
     def test_it_needs_no_privileges(self):
@@ -257,6 +279,17 @@ class Memory(BenchCase):
         print(f"10,000 services of 10 backends: {memory['total_bytes'] / 2**30:.2f} GiB")
         self.assertLess(memory["total_bytes"], 2 * 2**30)
 
+    @unittest.skipUnless(SANITIZER == "none", "sanitizers take memory of their own")
+    def test_services_with_the_same_backends_have_their_slots_once(self):
+        """A process that runs the fleet: each with slots of its own they alone were 1.3 GB."""
+        child = subprocess.Popen([PROGRAM, *QUICK, *ONE, "--services", "10000", "--backends",
+                                  "10"], stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(child.returncode, 0)
+        print(f"10,000 services of the same 10 names: {usage.ru_maxrss / 1024:.0f} MiB")
+        self.assertLess(usage.ru_maxrss, 512 * 1024)
+
     def test_for_people(self):
         done = run("--memory")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -264,21 +297,36 @@ class Memory(BenchCase):
 
 
 class Plots(unittest.TestCase):
+    SCRIPT = pathlib.Path(__file__).with_name("plot_bench.py")
+    COMMITTED = pathlib.Path(__file__).with_name("plots")
+
+    def draw(self, *args):
+        subprocess.run([sys.executable, self.SCRIPT, *args], check=True,
+                       stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
+
     def test_each_result_is_a_bar(self):
-        script = pathlib.Path(__file__).with_name("plot_bench.py")
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name) / "plots"
-            subprocess.run([sys.executable, script, PROGRAM, folder, "--quick"], check=True,
-                           stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
+            self.draw("--quick", PROGRAM, folder)
             report = json.loads((folder / "bench.json").read_text(encoding="utf-8"))
             self.assertEqual(report["schema"], 1)
-            self.assertEqual([series["by"] for series in report["series"]],
-                             ["flows", "backends", "forward", "stage"])
+            self.assertEqual([series["name"] for series in report["series"]],
+                             ["flows", "backends", "forward", "swap", "stage"])
             for series in report["series"]:
-                root = xml.etree.ElementTree.parse(folder / f"{series['by']}.svg").getroot()
+                root = xml.etree.ElementTree.parse(folder / f"{series['name']}.svg").getroot()
                 rects = root.findall("{http://www.w3.org/2000/svg}rect")
-                # Besides the bars the background and a word on each family.
-                self.assertEqual(len(rects), len(series["results"]) + 3)
+                # Besides the bars, of two families, the background and a word on each family.
+                self.assertEqual(len(rects), 2 * len(series["values"]) + 3)
+
+    def test_what_is_committed_is_drawn_from_its_figures(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            figures = (self.COMMITTED / "bench.json").read_bytes()
+            (folder / "bench.json").write_bytes(figures)
+            self.draw("--draw", folder)
+            drawn = {file.name: file.read_bytes() for file in folder.iterdir()}
+            committed = {file.name: file.read_bytes() for file in self.COMMITTED.iterdir()}
+            self.assertEqual(drawn, committed)
 
 
 if __name__ == "__main__":

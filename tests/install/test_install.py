@@ -39,7 +39,8 @@ OTHERS = [UNIT, COMPLETION] + [DOC + name for name in (
     "lb/core/README.md", "tests/README.md", "tools/README.md", "tools/decap/README.md",
     "tools/demo.d/demo.yaml", "tools/guide/README.md")]
 OTHERS += [f"share/man/man{page[-1]}/{page}" for page in MAN_PAGES]
-FOLDERS = ["config/samples", "lb/core/plots", "tools/monitoring", "tools/samples"]
+FOLDERS = ["config/samples", "lb/core/plots", "tests/bench/plots", "tools/monitoring",
+           "tools/samples"]
 # Of Markdown: [words](where), and where it leads without #heading.
 LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 
