@@ -303,8 +303,8 @@ make_service(uint64_t *seed, size_t i, struct cfg_service *out)
 static const char *
 pick_device(uint64_t *seed, size_t i)
 {
-	const size_t n_texts = sizeof(odd_texts) / sizeof(odd_texts[0]);
-	const size_t n_names = sizeof(odd_names) / sizeof(odd_names[0]);
+	const uint32_t n_texts = (uint32_t)(sizeof(odd_texts) / sizeof(odd_texts[0]));
+	const uint32_t n_names = (uint32_t)(sizeof(odd_names) / sizeof(odd_names[0]));
 
 	if (xrand_below(seed, 2) == 0)
 		return odd_texts[PORTS_MAX * xrand_below(seed, n_texts / PORTS_MAX) + i];
