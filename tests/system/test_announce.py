@@ -8,7 +8,6 @@ told of. SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs, SHUNT_SAMPLES the s
 """
 
 import json
-import os
 import pathlib
 import shutil
 import signal
@@ -22,14 +21,11 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lab  # noqa: E402 pylint: disable=wrong-import-position
 from lab import (  # noqa: E402 pylint: disable=wrong-import-position
-    FAMILIES, HOST, NETWORK, OWN, TIMEOUT_S, VIP, wait_until)
+    FAMILIES, NETWORK, OWN, TIMEOUT_S, VIP, wait_until)
+from announcing import (  # noqa: E402 pylint: disable=wrong-import-position
+    BEHIND, INTERFACE, SAMPLES, SLOW_SCAN, Announcer, Bird, balancer_config)
 
-SAMPLES = pathlib.Path(os.environ.get("SHUNT_SAMPLES", ""))
-INTERFACE = "shunt-vips"
 PROTOCOL = "83"
-SLOW_SCAN = "scan time 3600;"
-# Above the kernel's own, so that a route of the test's is behind shuntd's.
-BEHIND = "5000"
 PREFIX = "198.51.100.32/28"
 PORT = lab.PORTS["ipip"]
 MANY = 4000
@@ -51,18 +47,6 @@ protocol bgp {{
 """
 
 
-def balancer_config():
-    """The sample, with the lab's addresses in it as they are."""
-    text = (SAMPLES / "bird.conf").read_text(encoding="utf-8")
-    for value in (OWN[4], OWN[6], lab.ROUTER[4], lab.ROUTER[6], "= 65000;", "= 65001;"):
-        if value not in text:
-            raise AssertionError(f"the sample has no {value}")
-    return (text.replace("log syslog all;", "log stderr all;")
-            .replace("protocol device {", f"protocol device {{ {SLOW_SCAN}")
-            .replace("learn;", f"learn; {SLOW_SCAN}")
-            .replace("hold time 9;", "hold time 9; connect delay time 1;"))
-
-
 def routes(name, *filters):
     """The kernel's routes in a namespace, of both families: their prefixes."""
     return {route["dst"] for family in ("-4", "-6")
@@ -78,41 +62,6 @@ def announced():
 def heard():
     """What the router's kernel has of BIRD."""
     return routes("router", "proto", "bird")
-
-
-class Bird:
-    """A BIRD in a namespace."""
-
-    def __init__(self, name, text):
-        self.folder = NETWORK.folder / f"bird-{name}"
-        self.folder.mkdir(exist_ok=True)
-        self.control = self.folder / "ctl"
-        self.log = self.folder / "log"
-        config = self.folder / "bird.conf"
-        config.write_text(text, encoding="utf-8")
-        self.process = NETWORK.spawn(
-            name, shutil.which("bird", path=lab.PATH), "-f", "-c", config, "-s", self.control,
-            "-P", self.folder / "pid", log=self.log)
-        wait_until(self.is_there, lambda: self.log.read_text(encoding="utf-8"))
-
-    def is_there(self):
-        if self.process.poll() is not None:
-            raise AssertionError(self.log.read_text(encoding="utf-8"))
-        done = subprocess.run([shutil.which("birdc", path=lab.PATH), "-s", self.control, "show",
-                               "status"], check=False, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, timeout=TIMEOUT_S)
-        return done.returncode == 0
-
-    def show(self, *words):
-        return lab.run(shutil.which("birdc", path=lab.PATH), "-s", self.control, "show",
-                       *words)
-
-    def has_sessions(self):
-        return self.show("protocols").count("Established") == len(FAMILIES)
-
-    def stop(self):
-        lab.stop(self.process)
-        NETWORK.processes.remove(self.process)
 
 
 class Frr:
@@ -141,24 +90,6 @@ class Frr:
             lab.stop(process)
             NETWORK.processes.remove(process)
         shutil.rmtree(self.folder)
-
-
-class Announcer(lab.Daemon):
-    """With the interface, and routes that keep the kernel silent behind those of shuntd."""
-
-    def __init__(self, withdraw="0s", driver="net_af_packet", **announce):
-        super().__init__(driver, 1)
-        self.announce(withdraw_before_stop=withdraw, **announce)
-
-    def announce(self, **keys):
-        self.more = {"announce": {"interface": INTERFACE, **keys}}
-
-    def give_addresses(self, interface):
-        for family in FAMILIES:
-            NETWORK.ip(self.place, "address", "replace",
-                       f"{self.own[family]}/{lab.LENGTH[family]}", "dev", interface)
-            NETWORK.ip(self.place, "route", "replace", "blackhole",
-                       f"{VIP[family]}/{HOST[family]}", "metric", BEHIND)
 
 
 def both():
