@@ -4,39 +4,44 @@
 
 /**
  * @file
- * Several bytes as one number, whatever the machine's byte order: of any alignment, and each a
- * single load or store where the orders agree, as compilers know these forms.
+ * Several bytes as one number, whatever the machine's byte order and their alignment: one load
+ * or store each.
  */
 
 #include <stdint.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#	define LB_BYTES_IN_ORDER(value, n_bits) (value)
+#else
+#	define LB_BYTES_IN_ORDER(value, n_bits) __builtin_bswap##n_bits(value)
+#endif
 
 /** The first byte is the lowest. */
 static inline uint32_t
 lb_bytes_load32(const uint8_t *p)
 {
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
+	uint32_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return LB_BYTES_IN_ORDER(value, 32);
 }
 
 static inline uint64_t
 lb_bytes_load64(const uint8_t *p)
 {
-	return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 |
-	       (uint64_t)p[3] << 24 | (uint64_t)p[4] << 32 | (uint64_t)p[5] << 40 |
-	       (uint64_t)p[6] << 48 | (uint64_t)p[7] << 56;
+	uint64_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return LB_BYTES_IN_ORDER(value, 64);
 }
 
 static inline void
 lb_bytes_store64(uint8_t *p, uint64_t value)
 {
-	p[0] = (uint8_t)value;
-	p[1] = (uint8_t)(value >> 8);
-	p[2] = (uint8_t)(value >> 16);
-	p[3] = (uint8_t)(value >> 24);
-	p[4] = (uint8_t)(value >> 32);
-	p[5] = (uint8_t)(value >> 40);
-	p[6] = (uint8_t)(value >> 48);
-	p[7] = (uint8_t)(value >> 56);
+	const uint64_t stored = LB_BYTES_IN_ORDER(value, 64);
+
+	memcpy(p, &stored, sizeof(stored));
 }
 
 /** In network order: the first byte is the highest. */

@@ -232,5 +232,6 @@ lb_encap_write_payload(const struct lb_encap *encap, const struct lb_encap_packe
 void
 lb_encap_write(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *out)
 {
-	lb_encap_write_inline(encap, packet, out);
+	if (encap->mode != LB_FORWARD_L2)
+		lb_encap_write_outer(encap, packet, out);
 }

@@ -63,20 +63,17 @@ lb_encap_write_ipv6(const struct lb_encap *encap, const struct lb_encap_packet *
 	memcpy(out + 8, encap->bytes + 8, LB_ENCAP_V6_BYTES - 8);
 }
 
-/** The same as lb_encap_write(). */
+/** The same as lb_encap_write(), of a template that is not L2's. */
 static inline void
-lb_encap_write_inline(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+lb_encap_write_outer(const struct lb_encap *encap, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
-	if (encap->mode == LB_FORWARD_L2)
-		return;
 	if (encap->is_v6)
 		lb_encap_write_ipv6(encap, packet, out);
 	else
 		lb_encap_write_ipv4(encap, packet, out);
 	if (encap->mode != LB_FORWARD_IPIP) { /* there the inner header is next */
-		const struct lb_encap_packet copy =
-			*packet; /* the original need not be in memory */
+		const struct lb_encap_packet copy = *packet; /* it need not be in memory */
 
 		lb_encap_write_payload(encap, &copy,
 			out + (encap->is_v6 ? LB_ENCAP_V6_BYTES : LB_ENCAP_V4_BYTES));

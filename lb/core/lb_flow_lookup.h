@@ -184,7 +184,18 @@ lb_flow_match_plainly(const uint64_t tags[static LB_FLOW_WAYS], uint64_t wanted)
 static inline uint32_t
 lb_flow_match(const uint64_t tags[static LB_FLOW_WAYS], uint64_t wanted)
 {
-#ifdef __SSE2__
+#ifdef __AVX2__
+	const __m256i four = _mm256_cmpeq_epi64(_mm256_load_si256((const __m256i *)tags),
+		_mm256_set1_epi64x((int64_t)wanted));
+
+	return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(four));
+#elif defined(__SSE4_1__)
+	const __m128i both = _mm_set1_epi64x((int64_t)wanted);
+	const __m128i low = _mm_cmpeq_epi64(_mm_load_si128((const __m128i *)tags), both);
+	const __m128i high = _mm_cmpeq_epi64(_mm_load_si128((const __m128i *)tags + 1), both);
+
+	return (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(_mm_packs_epi32(low, high)));
+#elif defined(__SSE2__)
 	const __m128i both = _mm_set1_epi64x((int64_t)wanted);
 	const __m128 low =
 		_mm_castsi128_ps(_mm_cmpeq_epi32(_mm_load_si128((const __m128i *)tags), both));
@@ -261,6 +272,35 @@ lb_flow_find_in(const struct lb_flow_table *table, const struct lb_flow_place *p
 	return LB_FLOW_NONE;
 }
 
+/** An entry's rest word after a packet of its flow. */
+static inline uint64_t
+lb_flow_touched(uint64_t rest, enum lb_flow_event event, uint32_t tick)
+{
+	const uint64_t state = lb_flow_next_state[lb_flow_state_of(rest)][event];
+
+	return (lb_flow_with_seen(rest, tick) & ~LB_FLOW_STATE_MASK) | state;
+}
+
+/** The rest word of a live entry of the flow in its first bucket; otherwise NULL. */
+static inline uint64_t *
+lb_flow_find_rest(const struct lb_flow_table *table, uint32_t bucket_index, uint64_t tag,
+	uint64_t pick, uint32_t tick)
+{
+	struct lb_flow_bucket *bucket = &table->buckets[bucket_index];
+	uint32_t ways = lb_flow_match(bucket->tag, tag);
+
+	for (; ways != 0; ways &= ways - 1) {
+		uint64_t *rest = &bucket->rest[(uint32_t)__builtin_ctz(ways)];
+
+		if (likely((*rest ^ pick << (LB_FLOW_PICK_SHIFT - 16)) >> LB_FLOW_PICK_SHIFT ==
+				    0 &&
+			    lb_flow_state_of(*rest) != LB_FLOW_FREE &&
+			    !lb_flow_is_timed_out(table, *rest, tick)))
+			return rest;
+	}
+	return NULL;
+}
+
 /**
  * A live entry of the flow in its first bucket, which has most flows; otherwise LB_FLOW_NONE,
  * and it may be in its second.
@@ -286,12 +326,17 @@ lb_flow_find_at(const struct lb_flow_table *table, const struct lb_flow_place *p
 	return lb_flow_find_in(table, place, place->second, tick);
 }
 
+static inline uint32_t
+lb_flow_backend_of(uint64_t rest)
+{
+	return (uint32_t)(rest >> LB_FLOW_BACKEND_SHIFT) & LB_FLOW_BACKEND_MASK;
+}
+
 /** The backend of a found entry. */
 static inline uint32_t
 lb_flow_backend(const struct lb_flow_table *table, uint32_t ref)
 {
-	return (uint32_t)(*lb_flow_rest(table, ref) >> LB_FLOW_BACKEND_SHIFT) &
-	       LB_FLOW_BACKEND_MASK;
+	return lb_flow_backend_of(*lb_flow_rest(table, ref));
 }
 
 /**
@@ -304,10 +349,8 @@ lb_flow_touch(struct lb_flow_table *table, uint32_t ref, enum lb_flow_event even
 	uint64_t now_ns)
 {
 	uint64_t *rest = lb_flow_rest(table, ref);
-	const uint64_t state = lb_flow_next_state[lb_flow_state_of(*rest)][event];
 
-	*rest = (lb_flow_with_seen(*rest, lb_flow_tick(table, now_ns)) & ~LB_FLOW_STATE_MASK) |
-		state;
+	*rest = lb_flow_touched(*rest, event, lb_flow_tick(table, now_ns));
 }
 
 #endif

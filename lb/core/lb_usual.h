@@ -41,6 +41,7 @@ struct lb_usual {
 	uint32_t ip_bytes; /**< IPv4 total length, or 40 + IPv6 payload length */
 	bool is_tcp;       /**< or it is UDP */
 	uint8_t tcp_flags; /**< 0 where it is UDP */
+	uint8_t tos;       /**< IPv4 TOS or IPv6 traffic class */
 };
 
 /* The second word of an IPv4 address, ::ffff:a.b.c.d; its first is 0. */
@@ -94,6 +95,7 @@ lb_usual_parse_v4(const uint8_t *p, uint32_t n_bytes, struct lb_usual *out)
 		return false;
 	if (unlikely(ip_bytes > n_bytes))
 		return false;
+	out->tos = p[1];
 	out->key.word[0] = 0;
 	out->key.word[1] = lb_usual_mapped((uint32_t)(b >> 32));
 	out->key.word[2] = 0;
@@ -129,6 +131,7 @@ lb_usual_parse_v6(const uint8_t *p, uint32_t n_bytes, struct lb_usual *out)
 	if (unlikely(lb_usual_is_mapped(word[0], word[1]) ||
 		     lb_usual_is_mapped(word[2], word[3])))
 		return false;
+	out->tos = (uint8_t)(lb_bytes_load16_be(p) >> 4);
 	out->ip_bytes = LB_USUAL_V6_BYTES + l4_bytes;
 	return lb_usual_take_l4(p + LB_USUAL_V6_BYTES, p[6], LB_USUAL_V6_BYTES, out);
 }

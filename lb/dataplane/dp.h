@@ -62,11 +62,11 @@ struct dp_decision {
 	uint16_t port;            /**< it goes out by, where it is forwarded */
 	uint8_t verdict;          /**< enum lb_verdict, DP_AWAY or DP_PIECE */
 	uint8_t flow;             /**< enum dp_flow */
-	uint8_t event; /**< enum lb_flow_event; DP_NO_EVENT where no flow is touched */
 	/** A flow begins with this packet. Where the flow table has no room for it, so does
 	 *  one with each that follows. */
 	bool is_new_flow;
 	bool has_more; /**< more frames leave right after it: dp_mbuf.h */
+	uint8_t event; /**< enum lb_flow_event; DP_NO_EVENT where no flow is touched */
 };
 
 /*

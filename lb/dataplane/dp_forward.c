@@ -7,6 +7,7 @@
 #include "dp_fit.h"
 #include "dp_handoff.h"
 #include "dp_mbuf.h"
+#include "dp_usual.h"
 #include "lb_flow_lookup.h"
 #include "lb_hash_flow.h"
 #include "lb_icmp.h"
@@ -27,19 +28,6 @@
 #define UDP_BYTES     8u
 #define UDP_LENGTH_AT 4u
 
-/* One burst between the stages. */
-struct stages {
-	struct dp_worker *worker;
-	const struct dp_snapshot *snapshot;
-	struct dp_burst *burst;
-	struct lb_packet packets[DP_BURST_MAX];
-	struct lb_service_search searches[DP_BURST_MAX];
-	bool has_more[DP_BURST_MAX];  /* its service: DP_MATCH_MORE */
-	uint64_t picks[DP_BURST_MAX]; /* hash for the slot */
-	struct lb_flow_place places[DP_BURST_MAX];
-	uint32_t refs[DP_BURST_MAX]; /* what its first bucket has, as long as no entry moves */
-};
-
 /* Whether it is told by its ports, or what stands for them, which service it is for. */
 static inline bool
 has_key(const struct lb_packet *packet)
@@ -49,7 +37,7 @@ has_key(const struct lb_packet *packet)
 }
 
 static void
-parse_stage(struct stages *s)
+parse_stage(struct dp_stages *s)
 {
 	struct dp_burst *burst = s->burst;
 	const uint16_t n = burst->n;
@@ -57,6 +45,8 @@ parse_stage(struct stages *s)
 	for (uint16_t i = 0; i < n; i++) {
 		struct dp_decision *d = &burst->decisions[i];
 
+		if (likely(s->is_usual[i]))
+			continue;
 		d->service = DP_NONE;
 		d->backend = DP_NONE;
 		d->slot = DP_NONE;
@@ -75,7 +65,7 @@ parse_stage(struct stages *s)
  * that has to do with it. Once: what comes by mail is placed. LB_FORWARD: that is this one.
  */
 static enum lb_verdict
-hand_on(const struct stages *s, uint16_t i)
+hand_on(const struct dp_stages *s, uint16_t i)
 {
 	const struct lb_packet *packet = &s->packets[i];
 	const struct dp_rss *rss = s->burst->rss;
@@ -164,7 +154,7 @@ send_back(struct rte_mbuf *m, const struct lb_packet *packet)
  * service's address that service says what becomes of it.
  */
 static enum lb_verdict
-take_echo(const struct stages *s, uint16_t i, uint32_t *service)
+take_echo(const struct dp_stages *s, uint16_t i, uint32_t *service)
 {
 	const struct lb_packet *packet = &s->packets[i];
 	const uint32_t found =
@@ -188,7 +178,7 @@ take_echo(const struct stages *s, uint16_t i, uint32_t *service)
 
 /* What is neither a flow's packet nor an error about one. */
 static enum lb_verdict
-take_other(const struct stages *s, uint16_t i, uint32_t *service)
+take_other(const struct dp_stages *s, uint16_t i, uint32_t *service)
 {
 	const struct lb_packet *packet = &s->packets[i];
 	const enum lb_verdict later =
@@ -211,7 +201,7 @@ take_other(const struct stages *s, uint16_t i, uint32_t *service)
 }
 
 static enum lb_verdict
-find_service(struct stages *s, uint16_t i, uint32_t *service)
+find_service(struct dp_stages *s, uint16_t i, uint32_t *service)
 {
 	const struct dp_snapshot *snapshot = s->snapshot;
 	const struct lb_packet *packet = &s->packets[i];
@@ -238,7 +228,7 @@ find_service(struct stages *s, uint16_t i, uint32_t *service)
  * is the balancer, nobody here has to know.
  */
 static enum lb_verdict
-take_error(struct stages *s, uint16_t i, uint32_t *service)
+take_error(struct dp_stages *s, uint16_t i, uint32_t *service)
 {
 	const struct dp_snapshot *snapshot = s->snapshot;
 	const struct lb_packet *packet = &s->packets[i];
@@ -273,7 +263,7 @@ take_portless(const struct dp_snapshot *snapshot, const struct lb_packet *packet
 }
 
 static enum lb_verdict
-route(struct stages *s, uint16_t i, uint32_t *service)
+route(struct dp_stages *s, uint16_t i, uint32_t *service)
 {
 	const struct lb_packet *packet = &s->packets[i];
 
@@ -298,12 +288,12 @@ route(struct stages *s, uint16_t i, uint32_t *service)
  * would wait for its bytes to be written.
  */
 static void
-begin_searches(struct stages *s)
+begin_searches(struct dp_stages *s)
 {
 	for (uint16_t i = 0; i < s->burst->n; i++) {
 		const struct lb_flow_key *key = &s->packets[i].key;
 
-		if (likely(s->burst->decisions[i].verdict == LB_FORWARD &&
+		if (likely(!s->is_usual[i] && s->burst->decisions[i].verdict == LB_FORWARD &&
 			    has_key(&s->packets[i])))
 			lb_service_begin(s->snapshot->match, &key->dst, key->proto,
 				ntohs(key->dport_be), &s->searches[i]);
@@ -311,13 +301,13 @@ begin_searches(struct stages *s)
 }
 
 static void
-service_stage(struct stages *s)
+service_stage(struct dp_stages *s)
 {
 	begin_searches(s);
 	for (uint16_t i = 0; i < s->burst->n; i++) {
 		struct dp_decision *d = &s->burst->decisions[i];
 
-		if (unlikely(d->verdict != LB_FORWARD))
+		if (s->is_usual[i] || unlikely(d->verdict != LB_FORWARD))
 			continue;
 		d->ip_bytes = s->packets[i].ip_bytes;
 		d->verdict = (uint8_t)route(s, i, &d->service);
@@ -331,7 +321,7 @@ service_stage(struct stages *s)
  * Returns whether any packet has a flow.
  */
 static bool
-hash_stage(struct stages *s)
+hash_stage(struct dp_stages *s)
 {
 	/* Read once: a verdict is a byte, and what is behind a pointer might be one for all the
 	 * compiler knows. */
@@ -348,7 +338,7 @@ hash_stage(struct stages *s)
 		const struct lb_flow_key *key = &s->packets[i].key;
 		struct lb_flow_hash hash;
 
-		if (unlikely(d->verdict != LB_FORWARD))
+		if (s->is_usual[i] || unlikely(d->verdict != LB_FORWARD))
 			continue;
 		hash = lb_hash_flow_inline(key, flow_seed);
 		s->places[i] = lb_flow_locate(flows, &hash);
@@ -368,18 +358,20 @@ hash_stage(struct stages *s)
  * backend of one that is there, a slot and another place for one that is not.
  */
 static void
-find_stage(struct stages *s)
+find_stage(struct dp_stages *s, uint16_t from)
 {
 	const struct lb_flow_table *flows = s->worker->flows;
 	const struct dp_backend *backends = s->snapshot->backends;
 	const struct dp_burst *burst = s->burst;
 
-	for (uint16_t i = 0; i < burst->n; i++) {
+	for (uint16_t i = from; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
 		const struct lb_picker *picker;
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
+		if (s->is_usual[i])
+			s->places[i] = lb_flow_locate(flows, &d->hash);
 		s->refs[i] = lb_flow_find_first(flows, &s->places[i], burst->now_ns[i]);
 		if (likely(s->refs[i] != LB_FLOW_NONE)) {
 			const uint32_t id = lb_flow_backend(flows, s->refs[i]);
@@ -390,7 +382,9 @@ find_stage(struct stages *s)
 		lb_flow_prefetch_second(flows, &s->places[i]);
 		picker = s->snapshot->services[d->service].picker;
 		if (likely(picker != NULL))
-			lb_picker_prefetch(picker, lb_picker_slot(picker, s->picks[i]));
+			lb_picker_prefetch(picker,
+				lb_picker_slot(picker,
+					s->is_usual[i] ? d->hash.pick : s->picks[i]));
 	}
 }
 
@@ -413,7 +407,7 @@ pick_backend(const struct dp_service *service, uint64_t pick, struct dp_decision
  * it is, and counts where it goes.
  */
 static bool
-keep_backend(const struct stages *s, uint32_t ref, struct dp_decision *d)
+keep_backend(const struct dp_stages *s, uint32_t ref, struct dp_decision *d)
 {
 	const uint32_t id = lb_flow_backend(s->worker->flows, ref);
 	const struct dp_backend *backend = dp_snapshot_live_backend(s->snapshot, id);
@@ -443,7 +437,7 @@ flow_event(const struct lb_packet *packet)
  * that begins another connection on the same ports.
  */
 static enum lb_verdict
-follow_entry(struct stages *s, uint16_t i, uint32_t ref, enum lb_flow_event event)
+follow_entry(struct dp_stages *s, uint16_t i, uint32_t ref, enum lb_flow_event event)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct lb_packet *packet = &s->packets[i];
@@ -474,7 +468,7 @@ follow_entry(struct stages *s, uint16_t i, uint32_t ref, enum lb_flow_event even
  * router may send one, so its source, which no key has, is in the frame alone.
  */
 static bool
-is_martian_error(const struct stages *s, uint16_t i)
+is_martian_error(const struct dp_stages *s, uint16_t i)
 {
 	const struct lb_packet *packet = &s->packets[i];
 	const uint8_t *ip =
@@ -491,7 +485,7 @@ is_martian_error(const struct stages *s, uint16_t i)
 
 /* An ICMP error follows its flow, and leaves the flow's entry as it was. */
 static enum lb_verdict
-follow_quoted_flow(const struct stages *s, uint16_t i, uint32_t ref)
+follow_quoted_flow(const struct dp_stages *s, uint16_t i, uint32_t ref)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct dp_service *service = &s->snapshot->services[d->service];
@@ -519,7 +513,7 @@ l4_bytes(const struct rte_mbuf *m, const struct lb_packet *packet)
 /* The server that a QUIC connection id names, if it is one of the service's and takes packets.
  */
 static bool
-find_server(const struct stages *s, uint16_t i, struct dp_decision *d)
+find_server(const struct dp_stages *s, uint16_t i, struct dp_decision *d)
 {
 	const struct rte_mbuf *m = s->burst->pkts[i];
 	const uint8_t *udp =
@@ -546,7 +540,7 @@ find_server(const struct stages *s, uint16_t i, struct dp_decision *d)
 
 /* A connection stays with its server when its client moves; the flow's entry follows it. */
 static enum lb_verdict
-follow_connection(struct stages *s, uint16_t i, uint32_t ref)
+follow_connection(struct dp_stages *s, uint16_t i, uint32_t ref)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
 	const uint64_t now_ns = s->burst->now_ns[i];
@@ -572,7 +566,7 @@ follow_connection(struct stages *s, uint16_t i, uint32_t ref)
 }
 
 static bool
-has_connection_id(const struct stages *s, uint16_t i)
+has_connection_id(const struct dp_stages *s, uint16_t i)
 {
 	const struct dp_decision *d = &s->burst->decisions[i];
 
@@ -581,7 +575,7 @@ has_connection_id(const struct stages *s, uint16_t i)
 }
 
 static enum lb_verdict
-begin_flow(struct stages *s, uint16_t i, enum lb_flow_event event)
+begin_flow(struct dp_stages *s, uint16_t i, enum lb_flow_event event)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct lb_packet *packet = &s->packets[i];
@@ -600,7 +594,7 @@ begin_flow(struct stages *s, uint16_t i, enum lb_flow_event event)
 }
 
 static enum lb_verdict
-choose_backend(struct stages *s, uint16_t i, uint32_t ref)
+choose_backend(struct dp_stages *s, uint16_t i, uint32_t ref)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct lb_packet *packet = &s->packets[i];
@@ -620,16 +614,29 @@ choose_backend(struct stages *s, uint16_t i, uint32_t ref)
 	return begin_flow(s, i, event);
 }
 
+/* A usual packet whose flow is not: what the stages before would have made of it. */
 static void
-flow_stage(struct stages *s)
+unmake_usual(struct dp_stages *s, uint16_t i)
+{
+	const struct dp_snapshot *snapshot = s->snapshot;
+	const uint32_t service = s->burst->decisions[i].service;
+
+	dp_usual_leave(s, i);
+	s->has_more[i] = true;
+	s->picks[i] = lb_hash_pick(&s->packets[i].key,
+		(enum lb_affinity)snapshot->services[service].affinity, snapshot->hash_seed);
+}
+
+/* All before from are decided; the table has been told the time. */
+static void
+flow_stage(struct dp_stages *s, uint16_t from)
 {
 	struct lb_flow_table *flows = s->worker->flows;
 	uint64_t now_ns = s->burst->now_ns[0];
 	bool is_stale = false;
 
-	lb_flow_table_expire(flows, now_ns);
-	find_stage(s);
-	for (uint16_t i = 0; i < s->burst->n; i++) {
+	find_stage(s, from);
+	for (uint16_t i = from; i < s->burst->n; i++) {
 		struct dp_decision *d = &s->burst->decisions[i];
 
 		if (unlikely(d->verdict != LB_FORWARD))
@@ -642,6 +649,12 @@ flow_stage(struct stages *s)
 		}
 		if (unlikely(is_stale || s->refs[i] == LB_FLOW_NONE))
 			s->refs[i] = lb_flow_find_at(flows, &s->places[i], now_ns);
+		if (s->is_usual[i]) {
+			if (likely(s->refs[i] != LB_FLOW_NONE &&
+				    dp_usual_follow_entry(s, i, s->refs[i])))
+				continue;
+			unmake_usual(s, i);
+		}
 		d->verdict = (uint8_t)choose_backend(s, i, s->refs[i]);
 		/* It is counted when it has left. */
 		if (likely(d->verdict == LB_FORWARD))
@@ -704,7 +717,7 @@ entropy_of(const struct dp_decision *d)
 }
 
 static enum lb_verdict __attribute__((noinline, cold))
-fit_in(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
+fit_in(const struct dp_stages *s, const struct lb_packet *packet, uint64_t now_ns,
 	struct rte_mbuf **m, struct dp_decision *d)
 {
 	const struct dp_passage passage = {
@@ -721,7 +734,7 @@ fit_in(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
 
 /* To its backend, as it is or in pieces; or back, if it is too big. */
 static inline enum lb_verdict
-send_on(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
+send_on(const struct dp_stages *s, const struct lb_packet *packet, uint64_t now_ns,
 	struct rte_mbuf **m, struct dp_decision *d)
 {
 	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
@@ -738,7 +751,7 @@ send_on(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
  * options or MAC addresses, is nobody's: the kernel has not seen its first.
  */
 static enum lb_verdict
-answer_later(const struct stages *s, const struct lb_packet *packet, struct rte_mbuf *m,
+answer_later(const struct dp_stages *s, const struct lb_packet *packet, struct rte_mbuf *m,
 	struct dp_decision *d)
 {
 	const uint32_t found =
@@ -754,7 +767,7 @@ answer_later(const struct stages *s, const struct lb_packet *packet, struct rte_
 
 /* A later fragment follows its first: to the same backend, while that is there; or back. */
 static enum lb_verdict
-follow_first(const struct stages *s, const struct lb_packet *packet,
+follow_first(const struct dp_stages *s, const struct lb_packet *packet,
 	const struct lb_fragment_decision *first, uint64_t now_ns, struct rte_mbuf **m,
 	struct dp_decision *d)
 {
@@ -790,7 +803,7 @@ append_more(struct dp_chain *chain, struct rte_mbuf *more)
 
 /* One that leaves or is dropped by itself, put at the end of a chain with all its pieces. */
 static void
-append_settled(const struct stages *s, struct rte_mbuf *m, struct dp_decision *d,
+append_settled(const struct dp_stages *s, struct rte_mbuf *m, struct dp_decision *d,
 	struct dp_chain *chain)
 {
 	struct rte_mbuf *more = d->has_more ? dp_beside(m)->next : NULL;
@@ -805,7 +818,7 @@ append_settled(const struct stages *s, struct rte_mbuf *m, struct dp_decision *d
 
 /* One that waited goes where its first went, right after whatever is last in the chain. */
 static void
-release(const struct stages *s, struct rte_mbuf *m, const struct lb_fragment_decision *first,
+release(const struct dp_stages *s, struct rte_mbuf *m, const struct lb_fragment_decision *first,
 	struct dp_chain *chain)
 {
 	const uint64_t now_ns = dp_beside(m)->now_ns;
@@ -828,7 +841,7 @@ release(const struct stages *s, struct rte_mbuf *m, const struct lb_fragment_dec
 
 /* Where its first went; or it waits. */
 static enum lb_verdict
-take_later(const struct stages *s, uint16_t i)
+take_later(const struct dp_stages *s, uint16_t i)
 {
 	struct dp_burst *burst = s->burst;
 	struct rte_mbuf *m = burst->pkts[i];
@@ -852,7 +865,7 @@ take_later(const struct stages *s, uint16_t i)
 
 /* What is left of a packet's way once its backend, or the lack of one, is known. */
 static enum lb_verdict
-finish(const struct stages *s, const struct lb_packet *packet, uint64_t now_ns,
+finish(const struct dp_stages *s, const struct lb_packet *packet, uint64_t now_ns,
 	struct rte_mbuf **m, struct dp_decision *d)
 {
 	if (d->verdict == LB_TO_KERNEL)
@@ -880,7 +893,7 @@ describe(const struct dp_decision *d)
 
 /* All that waited for a first fragment. */
 static void
-release_all(const struct stages *s, const struct lb_fragment_key *key,
+release_all(const struct dp_stages *s, const struct lb_fragment_key *key,
 	const struct dp_decision *d, struct dp_chain *chain)
 {
 	const struct lb_fragment_decision first = describe(d);
@@ -898,7 +911,7 @@ release_all(const struct stages *s, const struct lb_fragment_key *key,
  * @return whether those that wait for it do so no more.
  */
 static bool
-settle_first(const struct stages *s, const struct lb_packet *packet, struct dp_first *first,
+settle_first(const struct dp_stages *s, const struct lb_packet *packet, struct dp_first *first,
 	uint64_t now_ns, struct dp_decision *d)
 {
 	struct lb_fragment_table *table = s->worker->fragments.table;
@@ -919,7 +932,7 @@ settle_first(const struct stages *s, const struct lb_packet *packet, struct dp_f
 
 /* Those that waited for a packet leave after it, if it leaves. */
 static void
-release_after(const struct stages *s, uint16_t i, const struct lb_fragment_key *key)
+release_after(const struct dp_stages *s, uint16_t i, const struct lb_fragment_key *key)
 {
 	struct dp_burst *burst = s->burst;
 	struct dp_decision *d = &burst->decisions[i];
@@ -939,7 +952,7 @@ release_after(const struct stages *s, uint16_t i, const struct lb_fragment_key *
 
 /* A datagram's first fragment, decided but not yet on its way: that begins at home. */
 static void
-finish_first(struct stages *s, uint16_t i)
+finish_first(struct dp_stages *s, uint16_t i)
 {
 	struct dp_worker *worker = s->worker;
 	struct dp_burst *burst = s->burst;
@@ -973,7 +986,7 @@ is_asked_for(const struct lb_packet *packet)
 /* Those whose first says where the others of its datagram go: a service's, parsed to the end.
  */
 static bool
-has_followers(const struct stages *s, uint16_t i)
+has_followers(const struct dp_stages *s, uint16_t i)
 {
 	const struct dp_decision *d = &s->burst->decisions[i];
 	const struct lb_packet *packet = &s->packets[i];
@@ -984,13 +997,15 @@ has_followers(const struct stages *s, uint16_t i)
 }
 
 static void
-encap_stage(struct stages *s)
+encap_stage(struct dp_stages *s)
 {
 	struct dp_burst *burst = s->burst;
 
 	for (uint16_t i = 0; i < burst->n; i++) {
 		struct dp_decision *d = &burst->decisions[i];
 
+		if (s->is_usual[i])
+			continue;
 		if (unlikely(has_followers(s, i)))
 			finish_first(s, i);
 		else if (likely(d->verdict == LB_FORWARD && d->event != LB_FLOW_SYN))
@@ -1004,12 +1019,59 @@ encap_stage(struct stages *s)
 	}
 }
 
-void
+/* All but the outer headers, for what is not usual, and what is but of no known flow. */
+static void
+run_stages(struct dp_stages *s, unsigned int n_usual)
+{
+	const unsigned int n = s->burst->n;
+	bool has_flows = n_usual > 0;
+	unsigned int n_known;
+
+	if (unlikely(n_usual < n)) {
+		parse_stage(s);
+		service_stage(s);
+		has_flows |= hash_stage(s);
+	}
+	if (!has_flows)
+		return;
+	lb_flow_table_expire(s->worker->flows, s->burst->now_ns[0]);
+	n_known = dp_usual_follow(s);
+	if (unlikely(n_known < n))
+		flow_stage(s, (uint16_t)n_known);
+}
+
+unsigned int
 dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_burst *burst)
 {
+	struct dp_stages s;
+	unsigned int n;
+
+	if (burst->n == 0)
+		return 0;
+	/* A trace tells of packets what the short way does not look at. */
+	if (unlikely(dp_trace_of(worker->trace) != NULL)) {
+		dp_forward_burst_plainly(worker, snapshot, burst);
+		return 0;
+	}
+	s.worker = worker;
+	s.snapshot = snapshot;
+	s.burst = burst;
+
+	n = dp_usual_take(&s);
+	run_stages(&s, n);
+	n = dp_usual_send(&s);
+	if (unlikely(n < burst->n))
+		encap_stage(&s);
+	return n;
+}
+
+void
+dp_forward_burst_plainly(struct dp_worker *worker, const struct dp_snapshot *snapshot,
+	struct dp_burst *burst)
+{
 	struct dp_trace *trace = dp_trace_of(worker->trace);
-	struct stages s;
+	struct dp_stages s;
 
 	if (burst->n == 0)
 		return;
@@ -1017,10 +1079,8 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	s.snapshot = snapshot;
 	s.burst = burst;
 
-	parse_stage(&s);
-	service_stage(&s);
-	if (hash_stage(&s))
-		flow_stage(&s);
+	memset(s.is_usual, 0, sizeof(s.is_usual));
+	run_stages(&s, 0);
 	encap_stage(&s);
 	if (unlikely(trace != NULL))
 		dp_trace_burst(trace, worker->index, snapshot, burst, s.packets);
@@ -1047,7 +1107,7 @@ dp_forward_first(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 {
 	struct dp_first own = *first;
 	struct dp_decision d = dp_beside(first->packet)->decision;
-	struct stages s; /* of a burst that is none: the rest is not looked at */
+	struct dp_stages s; /* of a burst that is none: the rest is not looked at */
 	struct dp_trace *trace = dp_trace_of(worker->trace);
 	struct dp_traced traced = {NULL, &d, now_ns, own.packet->pkt_len, own.packet->port};
 	struct lb_packet packet;

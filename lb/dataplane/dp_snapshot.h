@@ -63,6 +63,9 @@ struct dp_backend {
 	bool has_next_hop : 1;
 	bool is_live : 1; /**< false too for an id that nobody has */
 	uint32_t service; /**< place of its service */
+	/** IP packets of so many bytes need no more than dp_usual_send() does; 0: none. */
+	uint16_t plain_bytes;
+	uint16_t ethertype_be; /**< of its outer header */
 	struct lb_encap encap;
 };
 

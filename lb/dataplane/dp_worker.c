@@ -131,6 +131,7 @@ dp_worker_create(const struct dp_conf *conf, const struct dp_shared *shared, uin
 	worker->index = index;
 	worker->next_id = first_id(conf, index);
 	worker->flow_seed = conf->flow_seed;
+	lb_hash_seed(&worker->seeded, conf->flow_seed);
 
 	*out = worker;
 	return 0;
@@ -170,8 +171,8 @@ void
 dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 {
 	burst->settled.first = NULL;
-	dp_forward_burst(worker, load_snapshot(worker), burst);
-
+	if (likely(dp_forward_burst(worker, load_snapshot(worker), burst) == burst->n))
+		return;
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
 

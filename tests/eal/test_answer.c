@@ -9,6 +9,7 @@
 #include "dp_forward.h"
 #include "expect.h"
 #include "lb_compiler.h"
+#include "lb_flow_lookup.h"
 
 #define PORT     3u /* the device's id */
 #define QUIET    4u
@@ -107,7 +108,10 @@ run(const struct dp_snapshot *snapshot, const char *target, uint16_t port,
 	enum lb_verdict *verdict)
 {
 	static dp_trace_ref no_trace;
-	static struct dp_worker nobody = {.n_workers = 1, .trace = &no_trace};
+	static struct lb_flow_table no_flows;
+	static struct dp_worker nobody = {.flows = &no_flows,
+		.n_workers = 1,
+		.trace = &no_trace};
 	static struct dp_burst burst;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 	struct lb_addr addr;

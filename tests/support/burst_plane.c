@@ -64,7 +64,8 @@ static const char config[] =
 	"    fragment: drop\n"
 	"    affinity: source-ip\n"
 	"    table: {algorithm: rendezvous, size: 251}\n"
-	"    backends: [{name: a, address: 10.0.1.3}, {name: b, address: 10.0.2.3}]\n"
+	"    backends: [{name: a, address: 10.0.1.3}, {name: b, address: 10.0.2.3},\n"
+	"               {name: c, address: '2001:db8:a::3'}, {name: d, address: 10.0.0.3}]\n"
 	"  - name: prefix\n"
 	"    address: 198.51.100.16/28\n"
 	"    protocol: udp\n"
@@ -78,7 +79,8 @@ static const char config[] =
 	"    protocol: any\n"
 	"    port: any\n"
 	"    table: {algorithm: maglev, size: 251}\n"
-	"    backends: [{name: a, address: 10.0.3.5}, {name: b, address: 10.0.3.6}]\n"
+	"    backends: [{name: a, address: 10.0.3.5}, {name: b, address: 10.0.3.6},\n"
+	"               {name: c, address: '2001:db8:a::5'}]\n"
 	"  - name: dead\n"
 	"    address: 198.51.100.13\n"
 	"    protocol: any\n"
@@ -91,7 +93,8 @@ static const char config[] =
 	"    carry: [ipip, ipv6, gre]\n"
 	"    mss_clamp: auto\n"
 	"    table: {algorithm: maglev, size: 251}\n"
-	"    backends: [{name: a, address: '2001:db8:a::1'}, {name: b, address: 10.0.2.7}]\n"
+	"    backends: [{name: a, address: '2001:db8:a::1'}, {name: b, address: 10.0.2.7},\n"
+	"               {name: c, address: 10.0.3.7}]\n"
 	"  - name: six-prefix\n"
 	"    address: '2001:db8:6::/48'\n"
 	"    protocol: any\n"
@@ -99,7 +102,8 @@ static const char config[] =
 	"    forward: vxlan\n"
 	"    echo: forward\n"
 	"    table: {algorithm: maglev, size: 251}\n"
-	"    backends: [{name: a, address: '2001:db8:a::2'}, {name: b, address: 10.0.1.8}]\n";
+	"    backends: [{name: a, address: '2001:db8:a::2'}, {name: b, address: 10.0.1.8},\n"
+	"               {name: c, address: 10.0.0.8}]\n";
 
 static void
 require(bool holds, const char *what)

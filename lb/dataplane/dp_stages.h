@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DP_STAGES_H
+#define DP_STAGES_H
+
+/**
+ * @file
+ * One burst between the stages of the packet path.
+ */
+
+#include "dp_worker.h"
+#include "lb_flow_lookup.h"
+#include "lb_packet.h"
+#include "lb_service_lookup.h"
+
+struct dp_stages {
+	struct dp_worker *worker;
+	const struct dp_snapshot *snapshot;
+	struct dp_burst *burst;
+
+	/* dp_usual.h: of packets that are usual this, of the others what follows. */
+	bool is_usual[DP_BURST_MAX];
+	bool is_v6[DP_BURST_MAX];
+	uint8_t tos[DP_BURST_MAX];
+	struct lb_flow_words keys[DP_BURST_MAX];
+	uint64_t tags[DP_BURST_MAX];
+	uint32_t buckets[DP_BURST_MAX];
+
+	struct lb_packet packets[DP_BURST_MAX];
+	struct lb_service_search searches[DP_BURST_MAX];
+	bool has_more[DP_BURST_MAX];  /**< its service: DP_MATCH_MORE */
+	uint64_t picks[DP_BURST_MAX]; /**< hash for the slot */
+	struct lb_flow_place places[DP_BURST_MAX];
+	/** What its first bucket has, as long as no entry moves. */
+	uint32_t refs[DP_BURST_MAX];
+};
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DP_USUAL_H
+#define DP_USUAL_H
+
+/**
+ * @file
+ * The short way of the packets that most are: a usual packet (lb_usual.h) in one segment, no
+ * SYN, to a service that looks at nothing but its flow, of a flow that is known, to a backend
+ * that takes it as it is. Whatever turns out to be otherwise is left to the stages of
+ * dp_forward.c, which alone say what becomes of it, and say the same of those that go this way.
+ */
+
+#include "dp_stages.h"
+
+/**
+ * Take the burst's usual packets: is_usual, and of those the decision but for the flow, and
+ * the place, whose second bucket is not computed.
+ *
+ * @return how many they are.
+ */
+unsigned int dp_usual_take(struct dp_stages *s);
+
+/**
+ * Follow the entries of usual packets, in order, up to the first packet that is not usual or
+ * not known. The table has been told the time.
+ *
+ * @return that packet's index: all before it are decided.
+ */
+unsigned int dp_usual_follow(struct dp_stages *s);
+
+/** One that comes later: by its entry. @return whether it is decided. */
+bool dp_usual_follow_entry(struct dp_stages *s, unsigned int i, uint32_t ref);
+
+/** Leave one to the stages, with its packet as they want it. */
+void dp_usual_leave(struct dp_stages *s, unsigned int i);
+
+/**
+ * Give those that are decided their outer headers.
+ *
+ * @return how many it did: of the others is_usual is unset, and they are as they were.
+ */
+unsigned int dp_usual_send(struct dp_stages *s);
+
+#endif

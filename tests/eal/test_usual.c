@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The short way of usual packets and its plain twin: two planes, one configuration, the same
+ * bursts of random packets. What becomes of each is the same to the byte.
+ */
+
+#include <string.h>
+
+#include <rte_mempool.h>
+
+#include "burst_frames.h"
+#include "burst_plane.h"
+#include "dp_forward.h"
+#include "dp_mbuf.h"
+#include "dp_plane.h"
+#include "expect.h"
+#include "xrand.h"
+
+#define BURSTS    20000u
+#define BUFFERS   4095u
+#define PLANES    2u /* the second one goes the plain way */
+#define IP_AT     14u
+#define TCP_FLAGS 13u
+#define STEP_NS   50000u
+#define JUMP_NS   UINT64_C(20000000000) /* some flows time out */
+#define MTU_BYTES 1500u
+
+enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
+
+struct pair {
+	struct burst_plane planes[PLANES];
+	struct dp_burst bursts[PLANES];
+	struct rte_mempool *pool;
+	uint64_t random;
+	uint64_t now_ns;
+	uint64_t n_packets;
+	uint64_t n_usual;
+};
+
+static int
+start(void **state)
+{
+	(void)state;
+	return dp_start_unprivileged("test_usual", 1);
+}
+
+static bool
+one_in(struct pair *pair, uint32_t n)
+{
+	return xrand_below(&pair->random, n) == 0;
+}
+
+/* TCP or UDP of one of some flows, to one of the services, as long as it may be. */
+static size_t
+build_usual(struct pair *pair, uint8_t *frame)
+{
+	static const char *const v4[] = {PB_SERVICE_V4, PB_SERVICE_V4, "198.51.100.11",
+		"198.51.100.12", "198.51.100.21", "198.51.100.33", "198.51.100.13",
+		"192.0.2.99"};
+	static const char *const v6[] = {PB_SERVICE_V6, "2001:db8:6::1", "2001:db8:7::1"};
+	static const uint8_t flags[] = {ACK, ACK, ACK, ACK, ACK, ACK, ACK, ACK, ACK, ACK, ACK,
+		SYN, SYN | ACK, FIN | ACK, RST, SYN | FIN};
+	const bool is_v6 = one_in(pair, 4);
+	const bool is_tcp = !one_in(pair, 3);
+	const struct pb_layer layers[] = {
+		ETHER(),
+		is_v6 ? (struct pb_layer)IPV6(.dst = v6[xrand_below(&pair->random, 3)])
+		      : (struct pb_layer)IPV4(.dst = v4[xrand_below(&pair->random, 8)],
+				.fragment = one_in(pair, 2) ? 0x4000 : 0),
+		is_tcp ? (struct pb_layer)TCP(.tcp_flags = flags[xrand_below(&pair->random,
+						      sizeof(flags))],
+				 .sport = 1 + (int)xrand_below(&pair->random, 8))
+		       : (struct pb_layer)UDP(.sport = 1 + (int)xrand_below(&pair->random, 8)),
+		PAYLOAD(xrand_below(&pair->random, one_in(pair, 8) ? MTU_BYTES - 60 : 80)),
+		END,
+	};
+	const size_t n = pb_build(layers, frame);
+
+	/* The client's address, and DSCP and ECN. */
+	if (is_v6) {
+		frame[IP_AT + 23] = (uint8_t)xrand_below(&pair->random, 4);
+		frame[IP_AT + 1] = (uint8_t)xrand(&pair->random);
+	} else {
+		frame[IP_AT + 15] = (uint8_t)xrand_below(&pair->random, 4);
+		frame[IP_AT + 1] = (uint8_t)xrand(&pair->random);
+		pb_fix_ipv4_csum(frame + IP_AT);
+	}
+	return n;
+}
+
+static size_t
+build(struct pair *pair, uint8_t *frame)
+{
+	size_t n;
+
+	if (one_in(pair, 16))
+		n = burst_frames_build(xrand_below(&pair->random,
+					       (uint32_t)burst_frames_count()),
+			frame);
+	else
+		n = build_usual(pair, frame);
+	if (one_in(pair, 16)) {
+		const uint32_t bit = xrand_below(&pair->random, 8 * 60);
+
+		frame[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		if (n >= IP_AT + 20 && one_in(pair, 2))
+			pb_fix_ipv4_csum(frame + IP_AT);
+	}
+	return one_in(pair, 64) ? xrand_below(&pair->random, (uint32_t)n) : n;
+}
+
+static struct rte_mbuf *
+make(struct pair *pair, const uint8_t *frame, size_t n)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pair->pool);
+
+	assert_non_null(m);
+	if (n > 0)
+		memcpy(rte_pktmbuf_append(m, (uint16_t)n), frame, n);
+	return m;
+}
+
+static void
+fill(struct pair *pair)
+{
+	const uint16_t n = (uint16_t)(1 + xrand_below(&pair->random, DP_BURST_MAX));
+	/* Within a replayed burst time goes on. */
+	const bool is_replay = one_in(pair, 8);
+
+	pair->now_ns += one_in(pair, 64) ? JUMP_NS : STEP_NS;
+	for (unsigned int p = 0; p < PLANES; p++) {
+		pair->bursts[p].n = n;
+		pair->bursts[p].is_placed = true;
+		pair->bursts[p].settled.first = NULL;
+	}
+	for (uint16_t i = 0; i < n; i++) {
+		uint8_t frame[PB_FRAME_MAX];
+		const size_t n_bytes = build(pair, frame);
+
+		if (is_replay && one_in(pair, 4))
+			pair->now_ns += one_in(pair, 16) ? JUMP_NS : STEP_NS;
+		for (unsigned int p = 0; p < PLANES; p++) {
+			struct dp_burst *burst = &pair->bursts[p];
+
+			burst->pkts[i] = make(pair, frame, n_bytes);
+			burst->wire_bytes[i] = (uint32_t)n_bytes;
+			burst->now_ns[i] = pair->now_ns;
+		}
+	}
+}
+
+static bool
+is_same_frame(const struct rte_mbuf *a, const struct rte_mbuf *b)
+{
+	return a->nb_segs == 1 && b->nb_segs == 1 && a->pkt_len == b->pkt_len &&
+	       a->data_len == b->data_len && a->pkt_len == a->data_len &&
+	       memcmp(rte_pktmbuf_mtod(a, const void *), rte_pktmbuf_mtod(b, const void *),
+		       a->data_len) == 0;
+}
+
+static bool
+is_same_decision(const struct dp_decision *a, const struct dp_decision *b)
+{
+	return a->verdict == b->verdict && a->service == b->service &&
+	       a->backend == b->backend && a->slot == b->slot && a->ip_bytes == b->ip_bytes &&
+	       a->flow == b->flow && a->event == b->event && a->is_new_flow == b->is_new_flow &&
+	       a->has_more == b->has_more && (a->verdict != LB_FORWARD || a->port == b->port) &&
+	       (a->flow == DP_FLOW_NONE ||
+		       (a->hash.pick == b->hash.pick && a->hash.place == b->hash.place));
+}
+
+/* Of both planes one packet, and what leaves after it; all are freed. */
+static const char *
+compare_chains(struct rte_mbuf *a, struct rte_mbuf *b)
+{
+	const char *flaw = NULL;
+
+	while (a != NULL && b != NULL) {
+		struct rte_mbuf *const next[] = {dp_beside(a)->next, dp_beside(b)->next};
+
+		if (!is_same_decision(&dp_beside(a)->decision, &dp_beside(b)->decision))
+			flaw = "of one that leaves after it the decision";
+		else if (dp_beside(a)->decision.verdict <= LB_TO_KERNEL && !is_same_frame(a, b))
+			flaw = "one that leaves after it";
+		rte_pktmbuf_free(a);
+		rte_pktmbuf_free(b);
+		a = next[0];
+		b = next[1];
+	}
+	return a != b ? "how many leave after it" : flaw;
+}
+
+static const char *
+compare_packets(struct pair *pair, uint16_t i)
+{
+	const struct dp_decision *a = &pair->bursts[0].decisions[i];
+	const struct dp_decision *b = &pair->bursts[1].decisions[i];
+	struct rte_mbuf *m[PLANES] = {pair->bursts[0].pkts[i], pair->bursts[1].pkts[i]};
+	const char *flaw = NULL;
+
+	if (!is_same_decision(a, b))
+		return "the decision";
+	if (a->verdict == DP_AWAY)
+		return NULL;
+	if (a->verdict <= LB_TO_KERNEL && !is_same_frame(m[0], m[1]))
+		flaw = "the frame";
+	if (a->has_more && flaw == NULL)
+		flaw = compare_chains(dp_beside(m[0])->next, dp_beside(m[1])->next);
+	rte_pktmbuf_free(m[0]);
+	rte_pktmbuf_free(m[1]);
+	return flaw;
+}
+
+static void
+run(struct pair *pair)
+{
+	for (unsigned int p = 0; p < PLANES; p++) {
+		struct dp *dp = pair->planes[p].dp;
+		struct dp_worker *worker = dp->workers[0];
+		const struct dp_snapshot *snapshot =
+			atomic_load_explicit(&dp->current, memory_order_acquire);
+
+		dp_worker_online(worker);
+		if (p == 0)
+			pair->n_usual += dp_forward_burst(worker, snapshot, &pair->bursts[p]);
+		else
+			dp_forward_burst_plainly(worker, snapshot, &pair->bursts[p]);
+		dp_worker_offline(worker);
+	}
+	pair->n_packets += pair->bursts[0].n;
+}
+
+static void
+give_up_waiting(struct pair *pair)
+{
+	for (unsigned int p = 0; p < PLANES; p++)
+		dp_worker_abandon(pair->planes[p].dp->workers[0], &pair->bursts[p]);
+	assert_null(
+		compare_chains(pair->bursts[0].settled.first, pair->bursts[1].settled.first));
+}
+
+static void
+test_usual_packets_fare_as_they_would_plainly(void **state)
+{
+	static struct pair pair;
+
+	(void)state;
+	pair.random = 1;
+	for (unsigned int p = 0; p < PLANES; p++)
+		burst_plane_open(&pair.planes[p], 1);
+	pair.pool = rte_pktmbuf_pool_create("usual", BUFFERS, 0, DP_BESIDE_BYTES,
+		RTE_PKTMBUF_HEADROOM + PB_FRAME_MAX, SOCKET_ID_ANY);
+	assert_non_null(pair.pool);
+
+	for (unsigned int n = 0; n < BURSTS; n++) {
+		const char *flaw = NULL;
+
+		if (one_in(&pair, 128)) {
+			const bool is_changed = one_in(&pair, 2);
+
+			for (unsigned int p = 0; p < PLANES; p++)
+				burst_plane_publish(&pair.planes[p], is_changed);
+		}
+		fill(&pair);
+		run(&pair);
+		for (uint16_t i = 0; i < pair.bursts[0].n && flaw == NULL; i++) {
+			flaw = compare_packets(&pair, i);
+			EXPECT(flaw == NULL, "burst %u, packet %u: %s differs", n, i, flaw);
+		}
+		if (flaw != NULL)
+			break;
+		assert_null(compare_chains(pair.bursts[0].settled.first,
+			pair.bursts[1].settled.first));
+	}
+	/* Of flows that are known, to backends that take them. */
+	EXPECT(pair.n_usual > pair.n_packets / 8, "only %lu of %lu packets went the short way",
+		pair.n_usual, pair.n_packets);
+	give_up_waiting(&pair);
+	assert_int_equal(rte_mempool_avail_count(pair.pool), BUFFERS);
+	rte_mempool_free(pair.pool);
+	for (unsigned int p = 0; p < PLANES; p++)
+		burst_plane_close(&pair.planes[p]);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_usual_packets_fare_as_they_would_plainly),
+	};
+
+	return cmocka_run_group_tests(tests, start, NULL);
+}
