@@ -296,6 +296,21 @@ check_table(const struct cfg_service *service, struct cfg_errors *errors)
 		(void)cfg_check_room(service, pos, errors);
 }
 
+/* Multicast (RFC 5771; RFC 4291, section 2.7) or the limited broadcast (RFC 919), and no more.
+ */
+static bool
+is_group(const struct lb_prefix *prefix)
+{
+	static const uint8_t broadcast[4] = {255, 255, 255, 255};
+	const uint8_t *v4 = prefix->addr.bytes + 12;
+
+	if (!lb_addr_is_v4(&prefix->addr))
+		return prefix->addr.bytes[0] == 0xff && prefix->n_bits >= 8;
+	if (v4[0] >> 4 == 14)
+		return prefix->n_bits >= 96 + 4;
+	return prefix->n_bits == 128 && memcmp(v4, broadcast, sizeof(broadcast)) == 0;
+}
+
 static void
 check_prefix(const struct cfg_service *service, struct cfg_errors *errors)
 {
@@ -311,6 +326,11 @@ check_prefix(const struct cfg_service *service, struct cfg_errors *errors)
 		cfg_error(errors, service->address_pos,
 			"address: %s has bits set after its prefix length; expected %s",
 			lb_prefix_format(address, found), lb_prefix_format(&right, expected));
+	else if (is_group(address))
+		cfg_error(errors, service->address_pos,
+			"address: %s is multicast or broadcast, which is always the kernel's; "
+			"expected unicast",
+			lb_prefix_format(address, found));
 }
 
 /* Tunnels by protocol have no port, and those by UDP are no TCP. */

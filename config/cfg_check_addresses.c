@@ -195,6 +195,57 @@ warn_of_loops(const struct cfg_service *service, const struct places *covered,
 		n == 1 ? "backend" : "backends");
 }
 
+/* The first port's address within a prefix, or NULL; n is out, how many there are. */
+static const struct place *
+find_covered(const struct places *own, const struct lb_prefix *prefix, size_t *n)
+{
+	const struct place *first = NULL;
+
+	*n = 0;
+	for (size_t i = 0; i < own->n; i++) {
+		if (!is_within(&own->items[i].prefix.addr, prefix))
+			continue;
+		if (first == NULL)
+			first = &own->items[i];
+		++*n;
+	}
+	return first;
+}
+
+/* What comes to the balancer itself, ssh and BGP, is not a service's to take unnoticed. */
+static void
+warn_of_own(const struct cfg_service *service, const struct places *own,
+	struct cfg_errors *errors)
+{
+	const struct lb_prefix *prefix = &service->address;
+	char text[LB_PREFIX_TEXT_BYTES];
+	char address[LB_ADDR_TEXT_BYTES];
+	const struct place *place;
+	const char *port;
+	size_t n;
+
+	if ((service->bad & CFG_BAD_ADDRESS) != 0)
+		return;
+	place = find_covered(own, prefix, &n);
+	if (place == NULL)
+		return;
+	port = place->port->name == NULL ? "" : place->port->name;
+	lb_prefix_format(prefix, text);
+	if (prefix->n_bits == place->prefix.n_bits)
+		cfg_warning(errors, service->address_pos,
+			"address: %s is the balancer's own, of port '%s', and what comes to "
+			"this service no longer comes to the balancer: ssh or BGP, if it takes "
+			"their port; expected an address of its own",
+			text, port);
+	else
+		cfg_warning(errors, service->address_pos,
+			"address: %s is around the balancer's own %s, of port '%s' (%zu such "
+			"%s), which stays the kernel's; a service takes packets there only "
+			"with just that address",
+			text, lb_addr_format(&place->prefix.addr, address), port, n,
+			n == 1 ? "address" : "addresses");
+}
+
 void
 cfg_check_addresses(const struct cfg_model *model, struct cfg_errors *errors)
 {
@@ -207,6 +258,7 @@ cfg_check_addresses(const struct cfg_model *model, struct cfg_errors *errors)
 		for (size_t i = 0; i < model->n_services; i++) {
 			check_own(&model->services[i], &own, errors);
 			warn_of_loops(&model->services[i], &covered, errors);
+			warn_of_own(&model->services[i], &own, errors);
 		}
 		free(covered.items);
 	}

@@ -40,8 +40,9 @@ void cfg_check_quic_backend(const struct cfg_service *service,
 	const struct cfg_backend *backend, struct cfg_errors *errors);
 
 /**
- * That no backend has an address of the balancer's own; and a warning of those that a tunnel
- * leads to and that a service covers, as their packets come back to a balancer.
+ * That no backend has an address of the balancer's own; and warnings of those that a tunnel
+ * leads to and that a service covers, as their packets come back to a balancer, and of services
+ * that have, or cover, an address of the balancer's own.
  */
 void cfg_check_addresses(const struct cfg_model *model, struct cfg_errors *errors);
 

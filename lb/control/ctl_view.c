@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lb_kept.h"
+
 static int
 copy_service(const struct ctl_apply *apply, const struct cfg_service *from, size_t place,
 	struct ctl_view_service *to)
@@ -29,24 +31,44 @@ copy_service(const struct ctl_apply *apply, const struct cfg_service *from, size
 	return 0;
 }
 
+/* As the packet path has them: the services', and what is kept from them. */
+static size_t
+list_matches(const struct cfg_model *model, struct lb_service_match *out)
+{
+	const struct cfg_dataplane *plane = &model->dataplane;
+	const size_t n_services = model->n_services;
+	size_t n;
+
+	for (size_t i = 0; i < n_services; i++) {
+		out[i] = ctl_apply_match(&model->services[i]);
+		out[i].service = (uint32_t)i;
+	}
+	n = lb_kept_groups(out, n_services, n_services);
+	for (size_t i = 0; i < plane->n_ports; i++)
+		for (size_t k = 0; k < plane->ports[i].n_addresses; k++)
+			n = lb_kept_network(out, n_services, n, &plane->ports[i].addresses[k]);
+	return n;
+}
+
 static int
 build_match(struct ctl_view *view)
 {
-	const size_t n = view->model.n_services;
-	const size_t n_lines = (lb_service_table_bytes(n) + LB_CACHE_LINE - 1) / LB_CACHE_LINE;
-	struct lb_service_match *matches = calloc(n + 1, sizeof(*matches));
+	const struct cfg_dataplane *plane = &view->model.dataplane;
+	size_t n = view->model.n_services + LB_KEPT_GROUPS_MAX;
+	struct lb_service_match *matches;
+	size_t n_lines;
 	int ret = -ENOMEM;
 
+	for (size_t i = 0; i < plane->n_ports; i++)
+		n += LB_KEPT_NETWORK_MAX * plane->ports[i].n_addresses;
+	matches = calloc(n, sizeof(*matches));
+	if (matches == NULL)
+		return -ENOMEM;
+	n = list_matches(&view->model, matches);
+	n_lines = (lb_service_table_bytes(n) + LB_CACHE_LINE - 1) / LB_CACHE_LINE;
 	view->match_mem = aligned_alloc(LB_CACHE_LINE, n_lines * LB_CACHE_LINE);
-	if (matches == NULL || view->match_mem == NULL)
-		goto free_matches;
-	for (size_t i = 0; i < n; i++) {
-		matches[i] = ctl_apply_match(&view->model.services[i]);
-		matches[i].service = (uint32_t)i;
-	}
-	ret = lb_service_table_build(view->match_mem, matches, n, &view->match);
-
-free_matches:
+	if (view->match_mem != NULL)
+		ret = lb_service_table_build(view->match_mem, matches, n, &view->match);
 	free(matches);
 	return ret;
 }

@@ -21,6 +21,9 @@
 /** Services of one process; an id is a 32-bit index, this bounds memory only. */
 #define LB_SERVICES_MAX (1u << 20)
 
+/** Matches of one table: the services', and addresses that are kept from their prefixes. */
+#define LB_MATCHES_MAX (2 * LB_SERVICES_MAX)
+
 /** Smallest and largest table, in slots. 7 is what the Maglev paper draws. */
 #define LB_SLOTS_MIN 7u
 #define LB_SLOTS_MAX 16777213u /* the largest prime under 2^24 */

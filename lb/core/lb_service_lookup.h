@@ -82,7 +82,7 @@ struct lb_service_family {
  */
 struct lb_service_table {
 	alignas(LB_CACHE_LINE) struct lb_service_set matches;
-	struct lb_service_set prefixes; /* each prefix once, protocol and port 0 */
+	struct lb_service_set prefixes; /* each once, protocol and port 0; 0 or NONE */
 	uint64_t *filter;               /* of the prefixes; filter_mask + 1 words */
 	uint64_t filter_mask;
 	struct lb_service_family v4;
@@ -146,12 +146,12 @@ lb_service_rest(uint8_t n_bits, uint8_t proto, uint16_t port)
 }
 
 /** @param home  lb_service_hash() of the key, or that modulo the number of places. */
-static inline const struct lb_service_entry *
+static inline struct lb_service_entry *
 lb_service_find_key(const struct lb_service_set *set, const struct lb_service_key *key,
 	uint64_t home)
 {
 	for (uint32_t i = 0; i < set->n_probes; i++) {
-		const struct lb_service_entry *entry = &set->entries[(home + i) & set->mask];
+		struct lb_service_entry *entry = &set->entries[(home + i) & set->mask];
 
 		if (likely(lb_service_is_same_key(&entry->key, key)))
 			return entry;

@@ -10,10 +10,10 @@
 
 #define FILTER_WORDS_MIN (LB_CACHE_LINE / sizeof(uint64_t))
 
-static bool
-has_key(const struct lb_service_set *set, const struct lb_service_key *key)
+static struct lb_service_entry *
+find_key(const struct lb_service_set *set, const struct lb_service_key *key)
 {
-	return lb_service_find_key(set, key, lb_service_hash(key)) != NULL;
+	return lb_service_find_key(set, key, lb_service_hash(key));
 }
 
 /* The caller has seen that the key is not there. */
@@ -58,7 +58,7 @@ filter_words(size_t n)
 size_t
 lb_service_table_bytes(size_t n)
 {
-	if (n > LB_SERVICES_MAX)
+	if (n > LB_MATCHES_MAX)
 		return 0;
 	return sizeof(struct lb_service_table) +
 	       2 * lb_hash_entries_for(n) * sizeof(struct lb_service_entry) +
@@ -79,9 +79,7 @@ is_valid(const struct lb_service_match *match)
 	if (match->prefix.n_bits > LB_SERVICE_BITS_MAX ||
 		lb_prefix_has_host_bits(&match->prefix))
 		return false;
-	if (match->proto != 0 && match->proto != IPPROTO_TCP && match->proto != IPPROTO_UDP)
-		return false;
-	return match->service != LB_SERVICE_NONE;
+	return match->proto == 0 || match->proto == IPPROTO_TCP || match->proto == IPPROTO_UDP;
 }
 
 static enum lb_service_combination
@@ -119,17 +117,26 @@ list_lengths(struct lb_service_family *family,
 static int
 add_match(struct lb_service_table *table, const struct lb_service_match *match)
 {
+	const bool is_kept = match->service == LB_SERVICE_NONE;
+	struct lb_service_entry *found;
 	struct lb_service_key key;
 
 	memcpy(key.addr, match->prefix.addr.bytes, sizeof(key.addr));
 	key.rest = lb_service_rest(match->prefix.n_bits, match->proto, match->port);
-	if (has_key(&table->matches, &key))
+	found = find_key(&table->matches, &key);
+	if (found != NULL && found->service != LB_SERVICE_NONE && !is_kept)
 		return -EEXIST;
-	add_key(&table->matches, &key, match->service);
+	if (found == NULL)
+		add_key(&table->matches, &key, match->service);
+	else if (!is_kept)
+		found->service = match->service;
 
 	key.rest = lb_service_rest(match->prefix.n_bits, 0, 0);
-	if (!has_key(&table->prefixes, &key))
-		add_key(&table->prefixes, &key, 0);
+	found = find_key(&table->prefixes, &key);
+	if (found == NULL)
+		add_key(&table->prefixes, &key, is_kept ? LB_SERVICE_NONE : 0);
+	else if (!is_kept)
+		found->service = 0;
 	*lb_service_filter_word(table, lb_service_hash(&key)) |=
 		lb_service_filter_bits(lb_service_hash(&key));
 	return 0;
@@ -144,7 +151,7 @@ lb_service_table_build(void *mem, const struct lb_service_match *matches, size_t
 	struct lb_service_table *table = mem;
 	struct lb_service_entry *entries;
 
-	if (n > LB_SERVICES_MAX)
+	if (n > LB_MATCHES_MAX)
 		return -E2BIG;
 
 	entries = (struct lb_service_entry *)(table + 1);
@@ -197,14 +204,15 @@ lb_service_find(const struct lb_service_table *table, const struct lb_addr *dst,
 	return LB_SERVICE_NONE;
 }
 
-static inline bool
-has_prefix(const struct lb_service_table *table, const struct lb_service_key *key)
+static inline const struct lb_service_entry *
+find_prefix(const struct lb_service_table *table, const struct lb_service_key *key)
 {
 	const uint64_t hash = lb_service_hash(key);
 	const uint64_t bits = lb_service_filter_bits(hash);
 
-	return unlikely((*lb_service_filter_word(table, hash) & bits) == bits) &&
-	       lb_service_find_key(&table->prefixes, key, hash) != NULL;
+	if (likely((*lb_service_filter_word(table, hash) & bits) != bits))
+		return NULL;
+	return lb_service_find_key(&table->prefixes, key, hash);
 }
 
 bool
@@ -215,9 +223,10 @@ lb_service_covers(const struct lb_service_table *table, const struct lb_addr *ds
 	for (uint32_t i = 0; i < family->n_lengths; i++) {
 		const struct lb_service_key key = lb_service_key_of(&family->lengths[i],
 			LB_SERVICE_BIT(LB_SERVICE_NEITHER), dst, 0);
+		const struct lb_service_entry *found = find_prefix(table, &key);
 
-		if (has_prefix(table, &key))
-			return true;
+		if (found != NULL)
+			return found->service != LB_SERVICE_NONE;
 	}
 	return false;
 }
@@ -226,7 +235,9 @@ bool
 lb_service_has_host(const struct lb_service_table *table, const struct lb_addr *addr)
 {
 	struct lb_service_key key = {.rest = lb_service_rest(LB_SERVICE_BITS_MAX, 0, 0)};
+	const struct lb_service_entry *found;
 
 	memcpy(key.addr, addr->bytes, sizeof(key.addr));
-	return has_prefix(table, &key);
+	found = find_prefix(table, &key);
+	return found != NULL && found->service != LB_SERVICE_NONE;
 }

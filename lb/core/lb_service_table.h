@@ -28,12 +28,14 @@ struct lb_service_match {
 	struct lb_prefix prefix; /**< without host bits */
 	uint8_t proto;           /**< IPPROTO_TCP, IPPROTO_UDP; 0 for any */
 	uint16_t port;           /**< host order; 0 for any */
-	uint32_t service;        /**< what lb_service_find() returns */
+	/** What lb_service_find() returns; LB_SERVICE_NONE keeps what it matches from shorter
+	 * prefixes, and gives way to a service that matches alike. */
+	uint32_t service;
 };
 
 struct lb_service_table; /* opaque */
 
-/** Bytes for lb_service_table_build() of n matches, 0..LB_SERVICES_MAX; 0 if more. */
+/** Bytes for lb_service_table_build() of n matches, 0..LB_MATCHES_MAX; 0 if more. */
 size_t lb_service_table_bytes(size_t n);
 
 /**
@@ -43,10 +45,10 @@ size_t lb_service_table_bytes(size_t n);
  * @param matches   n of them, in any order; not kept.
  * @param[out] out  The table, inside mem; untouched on error.
  * @retval 0        Success.
- * @retval -E2BIG   n is over LB_SERVICES_MAX.
+ * @retval -E2BIG   n is over LB_MATCHES_MAX.
  * @retval -EINVAL  A prefix has host bits, or over 128 bits; a protocol is none of those
- *                  above; a service is LB_SERVICE_NONE.
- * @retval -EEXIST  Two have the same prefix, protocol and port.
+ *                  above.
+ * @retval -EEXIST  Two services have the same prefix, protocol and port.
  */
 int lb_service_table_build(void *mem, const struct lb_service_match *matches, size_t n,
 	const struct lb_service_table **out) lb_must_check;
@@ -62,7 +64,10 @@ int lb_service_table_build(void *mem, const struct lb_service_match *matches, si
 uint32_t lb_service_find(const struct lb_service_table *table, const struct lb_addr *dst,
 	uint8_t proto, uint16_t port);
 
-/** Whether any service, whatever its protocol and port, covers the address. */
+/**
+ * Whether any service, whatever its protocol and port, covers the address: of all prefixes
+ * around it the longest has a service's match.
+ */
 bool lb_service_covers(const struct lb_service_table *table, const struct lb_addr *dst);
 
 /** Whether a service has just this address, and not a prefix around it. */

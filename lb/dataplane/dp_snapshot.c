@@ -10,6 +10,7 @@
 #include <rte_ether.h>
 
 #include "dp_memory.h"
+#include "lb_kept.h"
 #include "lb_limits.h"
 #include "lb_tunnel.h"
 
@@ -182,18 +183,55 @@ has_more(const struct dp_service *service)
 	       service->quic != NULL;
 }
 
+/* Room for as many matches as there are services, and for what is kept from them. */
+static struct lb_service_match *
+allocate_matches(const struct dp_snapshot_conf *conf)
+{
+	size_t n = conf->n_services + LB_KEPT_GROUPS_MAX;
+
+	for (size_t i = 0; i < conf->n_ports; i++)
+		n += LB_KEPT_NETWORK_MAX * conf->ports[i].n_networks;
+	return calloc(n, sizeof(struct lb_service_match));
+}
+
+/* What is kept from n services. @return how many there are with it. */
+static size_t
+append_kept(const struct dp_snapshot_conf *conf, struct lb_service_match *matches,
+	size_t n_services)
+{
+	size_t n = lb_kept_groups(matches, n_services, n_services);
+
+	for (size_t i = 0; i < conf->n_ports; i++)
+		for (size_t k = 0; k < conf->ports[i].n_networks; k++)
+			n = lb_kept_network(matches, n_services, n,
+				&conf->ports[i].networks[k]);
+	return n;
+}
+
+static int
+build_table(const struct lb_service_match *matches, size_t n, void **mem, size_t *n_bytes,
+	const struct lb_service_table **out)
+{
+	*n_bytes = lb_service_table_bytes(n);
+	if (*n_bytes == 0)
+		return -EINVAL;
+	*mem = dp_memory_zalloc(*n_bytes);
+	if (*mem == NULL)
+		return -ENOMEM;
+	return lb_service_table_build(*mem, matches, n, out);
+}
+
 /* After the services, some of which are marked. */
 static int
 build_match(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
 	struct lb_service_match *matches;
+	size_t n;
 	int ret;
 
-	snapshot->match_bytes = lb_service_table_bytes(conf->n_services);
-	if (snapshot->match_bytes == 0)
+	if (conf->n_services > LB_SERVICES_MAX)
 		return -EINVAL;
-
-	matches = calloc(conf->n_services + 1, sizeof(*matches));
+	matches = allocate_matches(conf);
 	if (matches == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < conf->n_services; i++) {
@@ -202,12 +240,9 @@ build_match(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 		if (has_more(&snapshot->services[i]))
 			matches[i].service |= DP_MATCH_MORE;
 	}
-
-	ret = -ENOMEM;
-	snapshot->match_mem = dp_memory_zalloc(snapshot->match_bytes);
-	if (snapshot->match_mem != NULL)
-		ret = lb_service_table_build(snapshot->match_mem, matches, conf->n_services,
-			&snapshot->match);
+	n = append_kept(conf, matches, conf->n_services);
+	ret = build_table(matches, n, &snapshot->match_mem, &snapshot->match_bytes,
+		&snapshot->match);
 	free(matches);
 	return ret;
 }
@@ -248,17 +283,15 @@ list_echo(const struct dp_snapshot_conf *conf, struct lb_service_match *out)
 static int
 build_echo(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
-	struct lb_service_match *matches = calloc(conf->n_services + 1, sizeof(*matches));
+	struct lb_service_match *matches = allocate_matches(conf);
 	size_t n;
-	int ret = -ENOMEM;
+	int ret;
 
 	if (matches == NULL)
 		return -ENOMEM;
-	n = list_echo(conf, matches);
-	snapshot->echo_bytes = lb_service_table_bytes(n);
-	snapshot->echo_mem = dp_memory_zalloc(snapshot->echo_bytes);
-	if (snapshot->echo_mem != NULL)
-		ret = lb_service_table_build(snapshot->echo_mem, matches, n, &snapshot->echo);
+	n = append_kept(conf, matches, list_echo(conf, matches));
+	ret = build_table(matches, n, &snapshot->echo_mem, &snapshot->echo_bytes,
+		&snapshot->echo);
 	free(matches);
 	return ret;
 }

@@ -118,7 +118,8 @@ random_matches(uint64_t *seed, struct lb_service_match *matches)
 		m->prefix.addr = lb_addr_mask(&addr, m->prefix.n_bits);
 		m->proto = protos[xrand_below(seed, n_protos)];
 		m->port = (uint16_t)xrand_below(seed, n_ports);
-		m->service = (uint32_t)xrand_below(seed, 1000000);
+		m->service = xrand_below(seed, 8) == 0 ? LB_SERVICE_NONE
+						       : (uint32_t)xrand_below(seed, 1000000);
 		for (size_t k = 0; k < n; k++)
 			is_new = is_new && !is_twin(&matches[k], m);
 		if (is_new)
@@ -141,6 +142,7 @@ compare_lookups(uint64_t *seed, const struct lb_service_table *table,
 		const uint32_t found = lb_service_find(table, &dst, proto, port);
 		struct lb_service_search search;
 		char text[LB_ADDR_TEXT_BYTES];
+		unsigned int longest = 0;
 		bool is_covered = false;
 
 		EXPECT(found == expected, "%s, protocol %u, port %u: %d, not %d",
@@ -149,8 +151,15 @@ compare_lookups(uint64_t *seed, const struct lb_service_table *table,
 		EXPECT(lb_service_end(table, &search, &dst, proto, port) == expected,
 			"%s, protocol %u, port %u, in two steps", lb_addr_format(&dst, text),
 			proto, port);
-		for (size_t k = 0; k < n; k++)
-			is_covered = is_covered || is_over(&matches[k].prefix, &dst);
+		for (size_t k = 0; k < n; k++) {
+			const unsigned int n_bits = matches[k].prefix.n_bits;
+
+			if (!is_over(&matches[k].prefix, &dst) || n_bits < longest)
+				continue;
+			is_covered = (n_bits == longest && is_covered) ||
+				     matches[k].service != LB_SERVICE_NONE;
+			longest = n_bits;
+		}
 		EXPECT(lb_service_covers(table, &dst) == is_covered, "cover of %s",
 			lb_addr_format(&dst, text));
 	}
@@ -194,6 +203,8 @@ test_a_twin_anywhere_is_refused(void **state)
 		if (n == 0)
 			continue;
 		matches[n] = matches[xrand_below(&seed, (uint32_t)n)];
+		if (matches[n].service == LB_SERVICE_NONE)
+			continue;
 		matches[n].service++;
 		assert_int_equal(lb_service_table_build(mem, matches, n + 1, &table), -EEXIST);
 		assert_null(table);

@@ -132,6 +132,38 @@ class Words(lib.ReplayCase):
         ]
         self.check(rows)
 
+    def test_what_no_prefix_takes(self):
+        """Groups, broadcasts, link-local and own addresses, but for a service of just one."""
+        settings = config(
+            service("low", address="0.0.0.0/1", protocol="any", port="any"),
+            service("high", address="128.0.0.0/1", protocol="any", port="any"),
+            service("six", address="::/0", protocol="any", port="any"),
+            service("own", address=lib.OUTER, port=8080),
+            service("own6", address=lib.OUTER6, port=8080))
+        rows = [
+            ("OSPF", at(0, wire.ipv4(ROUTER, "224.0.0.5", 89, b"x" * 44, ttl=1)), "kernel"),
+            ("OSPFv3", at(0, wire.ipv6("fe80::1", "ff02::5", 89, b"x" * 36, ttl=1)), "kernel"),
+            ("mDNS", at(0, wire.udp(CLIENT, "224.0.0.251", 5353, 5353, b"x")), "kernel"),
+            ("DHCP", at(0, wire.udp("0.0.0.0", "255.255.255.255", 68, 67, b"x")), "kernel"),
+            ("its network's broadcast", at(0, wire.udp(ROUTER, "192.0.2.255", 137, 137, b"x")),
+             "kernel"),
+            ("a link-local neighbour", at(0, wire.tcp("fe80::1", "fe80::2", 1, 179)), "kernel"),
+            ("GRE to a group", at(0, wire.ipv4(CLIENT, "224.0.0.9", wire.GRE, b"\0" * 20)),
+             "kernel"),
+            ("a client", at(0, wire.tcp(CLIENT, "198.51.100.77", 1, 80)), "forward"),
+            ("its network's neighbour", at(0, wire.tcp(CLIENT, "192.0.2.254", 1, 80)),
+             "forward")]
+        for client, own in ((CLIENT, lib.OUTER), (CLIENT6, lib.OUTER6)):
+            rows += [("BGP", at(0, wire.tcp(client, own, 1, 179)), "kernel"),
+                     ("UDP", at(0, wire.udp(client, own, 1, 8080, b"x")), "kernel"),
+                     ("a service of its own", at(0, wire.tcp(client, own, 1, 8080)), "forward")]
+        self.check(rows, settings)
+        pings = [("a ping", at(0, wire.echo_request(client, own)), "kernel")
+                 for client, own in ((CLIENT, lib.OUTER), (CLIENT6, lib.OUTER6),
+                                     (ROUTER, "192.0.2.255"), (CLIENT, "224.0.0.1"))]
+        self.check(pings, config(service("v4", address="0.0.0.0/0", port="any"),
+                                 service("v6", address="::/0", port="any")))
+
     def test_martian_sources(self):
         """What no host has for a source, and what is the balancer's: to a service alone."""
         four = ["0.0.0.0", "0.1.2.3", "127.0.0.1", "127.255.255.254", "224.0.0.1",

@@ -154,7 +154,7 @@ static const struct {
 		""},
 	{"any port's address will do",
 		"dataplane: {ports: [{name: p, device: d}, {name: q, device: e, "
-		"addresses: [192.0.2.1/24]}]}\n" HEAD
+		"addresses: [192.0.2.2/24]}]}\n" HEAD
 		"  backends: [{name: a, address: 10.0.0.1}]\n",
 		""},
 	{"an mtu of 1280 is enough for IPv6, and 576 for IPv4",
@@ -289,6 +289,23 @@ static const struct {
 		"what a tunnel takes there comes back to a balancer (1 such backend); expected "
 		"an "
 		"address of no service\n"},
+	{"services with the balancer's own addresses, or around them",
+		"dataplane: {ports: [{name: wan, device: d, addresses: [198.51.100.1/24, "
+		"'2001:db8::1/64']}, {name: lan, device: e, addresses: [198.51.101.1/24]}]}\n"
+		"services:\n"
+		"- {name: a, address: 198.51.100.1, protocol: tcp, port: any}\n"
+		"- {name: b, address: 198.51.100.0/23, protocol: tcp, port: 1}\n"
+		"- {name: c, address: '::/0', protocol: tcp, port: 1}\n"
+		"- {name: d, address: 198.51.100.2, protocol: tcp, port: 1}\n",
+		"f:3:22: warning: address: 198.51.100.1 is the balancer's own, of port 'wan', "
+		"and what comes to this service no longer comes to the balancer: ssh or BGP, "
+		"if it takes their port; expected an address of its own\n"
+		"f:4:22: warning: address: 198.51.100.0/23 is around the balancer's own "
+		"198.51.100.1, of port 'wan' (2 such addresses), which stays the kernel's; a "
+		"service takes packets there only with just that address\n"
+		"f:5:22: warning: address: ::/0 is around the balancer's own 2001:db8::1, of "
+		"port 'wan' (1 such address), which stays the kernel's; a service takes "
+		"packets there only with just that address\n"},
 	{"l2 does not go by the address",
 		HEAD "  forward: l2\n  backends: [{name: a, address: 192.0.2.1}]\n", ""},
 	{"gue and vxlan have a tunnel port, vxlan a vni",

@@ -243,6 +243,20 @@ static const struct {
 		      "  port: 443\n"),
 		"f:3:12: address: 2001:db8::1/32 has bits set after its prefix length; "
 		"expected 2001:db8::/32\n"},
+	{"services of groups, and of the limited broadcast",
+		BYTES("services:\n"
+		      "- {name: a, address: 224.0.0.5, protocol: any, port: any}\n"
+		      "- {name: b, address: 224.0.0.0/4, protocol: any, port: any}\n"
+		      "- {name: c, address: 255.255.255.255, protocol: udp, port: 67}\n"
+		      "- {name: d, address: 'ff02::/16', protocol: any, port: any}\n"),
+		"f:2:22: address: 224.0.0.5 is multicast or broadcast, which is always the "
+		"kernel's; expected unicast\n"
+		"f:3:22: address: 224.0.0.0/4 is multicast or broadcast, which is always the "
+		"kernel's; expected unicast\n"
+		"f:4:22: address: 255.255.255.255 is multicast or broadcast, which is always "
+		"the kernel's; expected unicast\n"
+		"f:5:22: address: ff02::/16 is multicast or broadcast, which is always the "
+		"kernel's; expected unicast\n"},
 	{"a prefix too long",
 		BYTES("services:\n"
 		      "- name: web\n"
