@@ -11,6 +11,7 @@
 
 enum {
 	ETHER_BYTES = 14,
+	ETHER_GROUP = 0x01, /* of a destination's first byte */
 	VLAN_TAG_BYTES = 4,
 	IPV4_BYTES = 20,
 	IPV6_BYTES = 40,
@@ -748,6 +749,8 @@ parse_frame(struct view *view, struct lb_packet *out)
 	out->frag_id = 0;
 	out->frag_offset = 0;
 	out->frag_bytes = 0;
+	if (n_bytes > 0 && (view->bytes[0] & ETHER_GROUP) != 0)
+		out->flags = LB_PACKET_LINK_GROUP;
 	verdict = parse_ether(view, out, &inside, &ethertype);
 	/* Nothing shows that what was cut so early was meant for a service. */
 	if (unlikely(verdict == LB_DROP_SNAPLEN))
@@ -787,7 +790,7 @@ lb_packet_parse_plainly(const uint8_t *frame, size_t n_bytes, size_t wire_bytes,
 	return parse_frame(&view, out);
 }
 
-/* All of a usual packet; frame is its frame's. */
+/* All of a usual packet, whose frame is to one host of the link. */
 static inline void
 fill_usual(const struct lb_usual *usual, const uint8_t *ip, bool is_v6, struct lb_packet *out)
 {
@@ -817,7 +820,7 @@ parse_usual(const struct view *view, struct lb_packet *out)
 	const uint8_t *ip = view->bytes;
 	struct lb_usual usual;
 
-	if (need(view, ip, LB_USUAL_V4_READ_BYTES) != LB_FORWARD)
+	if (need(view, ip, LB_USUAL_V4_READ_BYTES) != LB_FORWARD || (ip[0] & ETHER_GROUP) != 0)
 		return false;
 	ip += ETHER_BYTES;
 	if (load16(ip - 2) == ETHERTYPE_IPV4) {

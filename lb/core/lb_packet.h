@@ -63,9 +63,10 @@ enum {
 	LB_PACKET_DF = 1 << 0,             /**< IPv4 don't-fragment; always set for IPv6 */
 	LB_PACKET_FIRST_FRAGMENT = 1 << 1, /**< offset 0 and more to come */
 	LB_PACKET_ECHO_REQUEST = 1 << 2,   /**< ICMP or ICMPv6 echo request */
-	LB_PACKET_CUT = 1 << 3,      /**< IP bytes are missing since the capture cut them */
-	LB_PACKET_FRAGMENT = 1 << 4, /**< first or later, of whatever kind; frag_* are set */
-	LB_PACKET_MORE = 1 << 5,     /**< a fragment, and not the last of its datagram */
+	LB_PACKET_CUT = 1 << 3,        /**< IP bytes are missing since the capture cut them */
+	LB_PACKET_FRAGMENT = 1 << 4,   /**< first or later, of whatever kind; frag_* are set */
+	LB_PACKET_MORE = 1 << 5,       /**< a fragment, and not the last of its datagram */
+	LB_PACKET_LINK_GROUP = 1 << 6, /**< its frame is to a group of its link, or to all */
 };
 
 enum { LB_TCP_FIN = 0x01, LB_TCP_SYN = 0x02, LB_TCP_RST = 0x04, LB_TCP_ACK = 0x10 };

@@ -36,6 +36,7 @@ static const char *const reasons[] = {
 	[LB_DROP_MARTIAN_SOURCE] = "martian_source",
 	[LB_DROP_ECHO_REFUSED] = "echo_refused",
 	[LB_DROP_RATE_LIMITED] = "rate_limited",
+	[LB_DROP_LINK_MULTICAST] = "link_multicast",
 };
 
 static_assert(LB_N_ELEMENTS(reasons) == LB_N_VERDICTS, "every verdict has its row");

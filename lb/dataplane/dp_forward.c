@@ -284,6 +284,17 @@ route(struct dp_stages *s, uint16_t i, uint32_t *service)
 }
 
 /*
+ * What came to a group of the link, or to all on it, is forwarded to nobody (RFC 1812, section
+ * 5.3.4): another balancer has it, too.
+ */
+static void
+refuse_group(struct dp_decision *d)
+{
+	if (d->verdict == LB_FORWARD || d->verdict == LATER)
+		d->verdict = LB_DROP_LINK_MULTICAST;
+}
+
+/*
  * Ask for what finds the services. Not right after each packet's parsing, where the key's words
  * would wait for its bytes to be written.
  */
@@ -311,6 +322,8 @@ service_stage(struct dp_stages *s)
 			continue;
 		d->ip_bytes = s->packets[i].ip_bytes;
 		d->verdict = (uint8_t)route(s, i, &d->service);
+		if (unlikely((s->packets[i].flags & LB_PACKET_LINK_GROUP) != 0))
+			refuse_group(d);
 	}
 }
 

@@ -355,7 +355,7 @@ static int
 build_portless(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
 	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP};
-	struct lb_service_match *matches = calloc(conf->n_services + 1, sizeof(*matches));
+	struct lb_service_match *matches = allocate_matches(conf);
 	const size_t n_services = has_by_source(conf) ? conf->n_services : 0;
 	int ret = matches == NULL ? -ENOMEM : 0;
 
@@ -368,13 +368,9 @@ build_portless(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 			n += matches[n].proto == 0 || matches[n].proto == protos[p];
 		}
 		qsort(matches, n, sizeof(*matches), compare_prefixes);
-		n = keep_portless(conf, matches, n);
-		snapshot->portless_bytes[p] = lb_service_table_bytes(n);
-		snapshot->portless_mem[p] = dp_memory_zalloc(snapshot->portless_bytes[p]);
-		ret = snapshot->portless_mem[p] == NULL
-			      ? -ENOMEM
-			      : lb_service_table_build(snapshot->portless_mem[p], matches, n,
-					&snapshot->portless[p]);
+		n = append_kept(conf, matches, keep_portless(conf, matches, n));
+		ret = build_table(matches, n, &snapshot->portless_mem[p],
+			&snapshot->portless_bytes[p], &snapshot->portless[p]);
 	}
 	free(matches);
 	return ret;

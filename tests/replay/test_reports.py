@@ -164,6 +164,32 @@ class Words(lib.ReplayCase):
         self.check(pings, config(service("v4", address="0.0.0.0/0", port="any"),
                                  service("v6", address="::/0", port="any")))
 
+    def test_frames_to_a_group_of_the_link(self):
+        """Nobody forwards those (RFC 1812, section 5.3.4), of flows that are known either."""
+        rows = []
+        for i, dst in enumerate(("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01",
+                                 "33:33:00:00:00:01")):
+            for client, vip, other in ((CLIENT, VIP, "198.51.100.99"),
+                                       (CLIENT6, VIP6, "2001:db8:51::99")):
+                known = wire.tcp(client, vip, 1000 + i, 80)
+                first, later = wire.pieces(wire.tcp(client, vip, 2000 + i, 80,
+                                                    payload=b"x" * 100), 64, ident=i)
+                rows += [
+                    ("unicast", at(0, known), "forward"),
+                    ("a known flow's", at(0, known, dst=dst), "link_multicast"),
+                    ("a new flow's", at(0, wire.tcp(client, vip, 3000, 80), dst=dst),
+                     "link_multicast"),
+                    ("tagged", at(0, known, dst=dst, tags=((0x8100, 5),)), "link_multicast"),
+                    ("an error", at(0, wire.too_big(client, wire.tcp(vip, client, 80, 1)),
+                                    dst=dst), "link_multicast"),
+                    ("a first fragment", at(0, first, dst=dst), "link_multicast"),
+                    ("a later fragment", at(0, later, dst=dst), "link_multicast"),
+                    ("a wrong port", at(0, wire.tcp(client, vip, 1, 81), dst=dst), "kernel"),
+                    ("a ping", at(0, wire.echo_request(client, vip), dst=dst), "kernel"),
+                    ("another address", at(0, wire.tcp(client, other, 1, 80), dst=dst),
+                     "kernel")]
+        self.check(rows)
+
     def test_martian_sources(self):
         """What no host has for a source, and what is the balancer's: to a service alone."""
         four = ["0.0.0.0", "0.1.2.3", "127.0.0.1", "127.255.255.254", "224.0.0.1",

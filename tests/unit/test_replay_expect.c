@@ -124,7 +124,7 @@ static const struct {
 		"vlan_depth, "
 		"no_service, tx_full, no_memory, snaplen, handoff_full, port_down, "
 		"kernel_down, fragment_bad, fragment_overlap, fragment_excess, martian_source, "
-		"echo_refused or rate_limited, "
+		"echo_refused, rate_limited or link_multicast, "
 		"found the value "
 		"'trunkated'; did "
 		"you "

@@ -40,6 +40,7 @@ static const struct {
 	{LB_DROP_MARTIAN_SOURCE, "drop", "martian_source"},
 	{LB_DROP_ECHO_REFUSED, "drop", "echo_refused"},
 	{LB_DROP_RATE_LIMITED, "drop", "rate_limited"},
+	{LB_DROP_LINK_MULTICAST, "drop", "link_multicast"},
 };
 
 static void
