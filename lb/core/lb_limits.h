@@ -61,6 +61,13 @@
 /** The longest flow timeout has 2^20 ticks at least, and 2^23 fit: so they wrap safely. */
 #define LB_FLOW_TICKS_LOG2 20u
 
+/**
+ * Source ports of health checks that go through the balancer's own forwarding: below those that
+ * Linux gives out by itself (net.ipv4.ip_local_port_range), above those that servers listen at.
+ */
+#define LB_PROBE_PORT_FIRST 20000u
+#define LB_PROBE_PORT_LAST  32767u
+
 /** Longest flow timeout: a week. */
 #define LB_FLOW_TIMEOUT_S_MAX 604800u
 

@@ -617,6 +617,36 @@ uint64_t dp_trace_missed(const struct dp *dp);
 void dp_trace_end(struct dp *dp);
 
 /*
+ * Probes: IP packets that a health check sends to one backend through the balancer's own
+ * forwarding, and what comes back for them. One thread's at a time, whichever; workers may be
+ * running.
+ */
+
+/** Longest of either, in bytes. */
+#define DP_PROBE_BYTES_MAX 1500u
+
+/**
+ * From here on what comes from a service's address to one of the balancer's own, at a port from
+ * LB_PROBE_PORT_FIRST to LB_PROBE_PORT_LAST, is for dp_probe_take(), and counted as the
+ * kernel's. For good.
+ */
+void dp_probe_open(struct dp *dp);
+
+/**
+ * Send a packet to a backend, up or not, as those of its flows go; it is counted nowhere.
+ *
+ * @param backend     Its id. Where nobody has it, or has no next hop, the packet is lost.
+ * @param ip          n_bytes from the IP header on.
+ * @retval -ENOBUFS   The workers are behind.
+ * @retval -EMSGSIZE  It is longer than DP_PROBE_BYTES_MAX.
+ */
+int dp_probe_send(struct dp *dp, uint32_t backend, const uint8_t *ip,
+	size_t n_bytes) lb_must_check;
+
+/** Take an answer. @return its bytes; 0: there is none. */
+size_t dp_probe_take(struct dp *dp, uint8_t ip[static DP_PROBE_BYTES_MAX]);
+
+/*
  * Telemetry: commands in the EAL's own socket, which `dpdk-telemetry.py` asks. They are called
  * from threads of the EAL's, one at a time.
  */

@@ -695,10 +695,19 @@ answer_neighbor(const struct dp_snapshot *snapshot, struct rte_mbuf *m)
 
 /* The last look at what is for no service. */
 static enum lb_verdict
-leave_to_kernel(const struct dp_snapshot *snapshot, struct rte_mbuf *m)
+leave_to_kernel(const struct stages *s, const struct lb_packet *packet, struct rte_mbuf *m,
+	const struct dp_decision *d)
 {
+	const struct dp_snapshot *snapshot = s->snapshot;
+
 	if (answer_neighbor(snapshot, m))
 		return LB_REPLY;
+	/* Of what was not parsed there is no length. */
+	if (d->ip_bytes != 0 && dp_probes_take(s->worker, snapshot, packet, m)) {
+		dp_count(&s->worker->verdict_pkts[LB_TO_KERNEL], 1);
+		rte_pktmbuf_free(m);
+		return (enum lb_verdict)DP_AWAY;
+	}
 	return snapshot->has_kernel ? LB_TO_KERNEL : LB_DROP_NO_SERVICE;
 }
 
@@ -882,7 +891,7 @@ finish(const struct dp_stages *s, const struct lb_packet *packet, uint64_t now_n
 	struct rte_mbuf **m, struct dp_decision *d)
 {
 	if (d->verdict == LB_TO_KERNEL)
-		return leave_to_kernel(s->snapshot, *m);
+		return leave_to_kernel(s, packet, *m, d);
 	if (d->event == LB_FLOW_SYN)
 		clamp_mss(s->snapshot, *m, packet, d);
 	return send_on(s, packet, now_ns, m, d);

@@ -441,6 +441,10 @@ turn(struct dp_loop *loop)
 
 	n += dp_worker_hear(loop->worker, &loop->burst, loop->now_ns);
 	dispose_chain(loop, &loop->burst.settled);
+	if (loop->worker->index == 0) {
+		n += dp_worker_probe(loop->worker, &loop->burst);
+		dispose_chain(loop, &loop->burst.settled);
+	}
 	for (size_t i = 0; i < dp->n_ports; i++) {
 		n += poll_port(loop, &dp->ports[i]);
 		n += poll_twin(loop, &dp->ports[i]);

@@ -103,6 +103,7 @@ create_workers(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
 		.trace = &dp->trace,
 		.spare = dp->spare,
 		.mail = conf->n_workers > 1 ? dp->mail : NULL,
+		.probes = &dp->probes,
 	};
 
 	for (unsigned int i = 0; i < conf->n_workers; i++) {
@@ -131,6 +132,8 @@ fill_plane(struct dp *dp, const struct dp_conf *conf, uint64_t now_ns)
 	ret = create_spare(dp, conf);
 	if (ret == 0)
 		ret = create_mail(dp, conf);
+	if (ret == 0)
+		ret = dp_probes_init(&dp->probes);
 	if (ret == 0)
 		ret = create_workers(dp, conf, now_ns);
 	return ret;
@@ -177,6 +180,7 @@ dp_destroy(struct dp *dp)
 	for (unsigned int i = 0; i < dp->n_workers; i++)
 		dp_worker_destroy(dp->workers[i]);
 	destroy_mail(dp);
+	dp_probes_fini(&dp->probes);
 	rte_mempool_free(dp->spare);
 	dp_snapshot_destroy(atomic_load_explicit(&dp->current, memory_order_relaxed));
 	dp_memory_free(dp->qsbr, dp->qsbr_bytes);

@@ -8,6 +8,7 @@
  */
 
 #include "dp_port.h"
+#include "dp_probe.h"
 #include "dp_worker.h"
 
 struct dp_loop; /* dp_loop.h */
@@ -32,6 +33,7 @@ struct dp {
 			     */
 	uint64_t waiting_bytes;
 	struct dp_mail mail[DP_WORKERS_MAX]; /**< by worker; without rings where it is alone */
+	struct dp_probes probes;
 
 	/* Of a plane with ports; constant while it runs. */
 	struct dp_port ports[DP_PORTS_MAX];

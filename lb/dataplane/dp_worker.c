@@ -127,6 +127,7 @@ dp_worker_create(const struct dp_conf *conf, const struct dp_shared *shared, uin
 	worker->trace = shared->trace;
 	worker->spare = shared->spare;
 	worker->mail = shared->mail;
+	worker->probes = shared->probes;
 	worker->n_workers = conf->n_workers;
 	worker->index = index;
 	worker->next_id = first_id(conf, index);
@@ -199,6 +200,15 @@ dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns
 		dp_forward_first(worker, load_snapshot(worker), &firsts[i], now_ns,
 			&burst->settled);
 	return n;
+}
+
+unsigned int
+dp_worker_probe(const struct dp_worker *worker, struct dp_burst *burst)
+{
+	burst->settled.first = NULL;
+	if (likely(!dp_probes_are_asked(worker->probes)))
+		return 0;
+	return dp_probes_send(worker, load_snapshot(worker), &burst->settled);
 }
 
 void

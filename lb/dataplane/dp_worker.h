@@ -19,6 +19,7 @@
 #include "dp_ask.h"
 #include "dp_fragment.h"
 #include "dp_mbuf.h"
+#include "dp_probe.h"
 #include "dp_snapshot.h"
 #include "dp_trace.h"
 #include "lb_hash.h"
@@ -74,6 +75,7 @@ struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see abov
 	size_t replies_bytes;
 	struct rte_mempool *spare;  /**< the plane's: for pieces of what is cut */
 	const struct dp_mail *mail; /**< the plane's: of all workers */
+	struct dp_probes *probes;   /**< the plane's; NULL: none */
 	unsigned int n_workers;
 	uint32_t next_id; /**< of outer packets that are cut */
 
@@ -108,7 +110,8 @@ struct dp_shared {
 	const dp_trace_ref *trace;
 	struct rte_mempool *spare;
 	const struct dp_mail *mail; /**< by worker; NULL where there is but one */
-	struct lb_rate *replies;    /**< of workers on one thread; NULL: each has its own */
+	struct dp_probes *probes;
+	struct lb_rate *replies; /**< of workers on one thread; NULL: each has its own */
 };
 
 /**
@@ -147,6 +150,13 @@ void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
  * @return how many came; there may be more than that.
  */
 unsigned int dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns);
+
+/**
+ * Send on the probes that are asked, by worker 0 alone: burst->settled. The worker is online.
+ *
+ * @return how many were asked; there may be more than that.
+ */
+unsigned int dp_worker_probe(const struct dp_worker *worker, struct dp_burst *burst);
 
 /** What still waits is given up: burst->settled. */
 void dp_worker_abandon(struct dp_worker *worker, struct dp_burst *burst);
