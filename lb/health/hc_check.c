@@ -15,9 +15,10 @@ bool
 hc_check_equal(const struct hc_check *a, const struct hc_check *b)
 {
 	if (a->type != b->type || a->port != b->port || a->wants_reply != b->wants_reply ||
-		a->is_verified != b->is_verified || a->interval_ns != b->interval_ns ||
-		a->timeout_ns != b->timeout_ns || a->n_expect != b->n_expect ||
-		!is_same_text(a->path, b->path) || !is_same_text(a->host, b->host))
+		a->is_verified != b->is_verified || a->is_tunnelled != b->is_tunnelled ||
+		a->interval_ns != b->interval_ns || a->timeout_ns != b->timeout_ns ||
+		a->n_expect != b->n_expect || !is_same_text(a->path, b->path) ||
+		!is_same_text(a->host, b->host))
 		return false;
 	for (size_t i = 0; i < a->n_expect; i++) {
 		if (a->expect[i].first != b->expect[i].first ||

@@ -40,6 +40,7 @@ struct hc_check {
 	uint16_t port;        /**< 1..65535 */
 	bool wants_reply;     /**< udp: silence is a failure */
 	bool is_verified;     /**< https: the certificate has to be right */
+	bool is_tunnelled;    /**< by the balancer's own forwarding; any type but icmp */
 	uint64_t interval_ns; /**< from begin to begin; 1 to an hour's */
 	uint64_t timeout_ns;  /**< 1..interval_ns */
 	struct hc_range expect[HC_RANGES_MAX];
@@ -51,9 +52,11 @@ struct hc_check {
 
 /** Whom a check asks. */
 struct hc_target {
-	uint64_t id; /**< the caller's; no two have the same */
-	struct lb_addr address;
+	uint64_t id;            /**< the caller's; no two have the same */
+	struct lb_addr address; /**< of the backend; of the service where it is tunnelled */
 	const struct hc_check *check; /**< not owned */
+	uint32_t backend;             /**< tunnelled: its id in the data plane */
+	struct lb_addr source;        /**< tunnelled: the balancer's own, of the same family */
 };
 
 /** Whether two checks ask and expect the same. */

@@ -40,6 +40,7 @@ hc_probe_is_local(int error)
 	case ENOMEM:
 	case EAGAIN:
 	case EADDRNOTAVAIL:
+	case EADDRINUSE:
 	case EACCES:
 	case EPERM:
 	case EAFNOSUPPORT:
@@ -72,14 +73,33 @@ fail(const char *what, int error, char words[static HC_WORDS_BYTES])
 	return hc_probe_is_local(error) ? HC_NOT_ASKED : HC_FAILED;
 }
 
+/* By a source port that is this probe's alone, so that its packets are known by it. */
+static int
+bind_socket(struct hc_probe *probe)
+{
+	const bool is_v4 = lb_addr_is_v4(&probe->target.address);
+	const struct lb_addr near = hc_tunnel_network(is_v4).addr;
+	struct hc_socket_address address;
+	const uint32_t n_address = hc_probe_address(&near, probe->source_port, &address);
+
+	return bind(probe->fd, (const struct sockaddr *)(const void *)address.bytes,
+		       n_address) == 0
+		       ? 0
+		       : -errno;
+}
+
 /* A TCP connection, which is under way then, or a datagram. */
 static int
 connect_socket(struct hc_probe *probe)
 {
-	const bool is_udp = probe->target.check->type == HC_UDP;
+	const struct hc_target *target = &probe->target;
+	const bool is_udp = target->check->type == HC_UDP;
+	const struct lb_addr to =
+		probe->tunnel == NULL
+			? target->address
+			: hc_tunnel_address(target->backend, lb_addr_is_v4(&target->address));
 	struct hc_socket_address address;
-	const uint32_t n_address =
-		hc_probe_address(&probe->target.address, probe->target.check->port, &address);
+	const uint32_t n_address = hc_probe_address(&to, target->check->port, &address);
 	/* Closed by a reset: no connection of thousands a second waits for a minute after. */
 	const struct linger at_once = {.l_onoff = 1};
 
@@ -96,8 +116,27 @@ connect_socket(struct hc_probe *probe)
 	return 0;
 }
 
+/* False: words say why it cannot be asked by the tunnel. */
+static bool
+enter_tunnel(struct hc_probe *probe, struct hc_tunnel *tunnel,
+	char words[static HC_WORDS_BYTES])
+{
+	if (tunnel == NULL) {
+		hc_words_set(words, "via: tunnel: the device for it could not be made");
+		return false;
+	}
+	probe->source_port = hc_tunnel_borrow(tunnel, &probe->target);
+	if (probe->source_port == 0) {
+		hc_words_set(words, "via: tunnel: all source ports are in use");
+		return false;
+	}
+	probe->tunnel = tunnel;
+	return true;
+}
+
 enum hc_outcome
-hc_probe_begin(struct hc_probe *probe, int epoll_fd, char words[static HC_WORDS_BYTES])
+hc_probe_begin(struct hc_probe *probe, struct hc_tunnel *tunnel, int epoll_fd,
+	char words[static HC_WORDS_BYTES])
 {
 	const int type = probe->target.check->type == HC_UDP ? SOCK_DGRAM : SOCK_STREAM;
 	const int family = lb_addr_is_v4(&probe->target.address) ? AF_INET : AF_INET6;
@@ -105,11 +144,16 @@ hc_probe_begin(struct hc_probe *probe, int epoll_fd, char words[static HC_WORDS_
 		.data = {.ptr = probe}};
 	int ret;
 
+	if (probe->target.check->is_tunnelled && !enter_tunnel(probe, tunnel, words))
+		return HC_NOT_ASKED;
 	probe->n_sent = 0;
 	probe->http = (struct hc_http){0};
 	probe->fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (probe->fd < 0)
 		return fail("socket", errno, words);
+	ret = probe->tunnel != NULL ? bind_socket(probe) : 0;
+	if (ret != 0)
+		return fail("via: tunnel: source port", -ret, words);
 	ret = connect_socket(probe);
 	if (ret != 0)
 		return fail("connect", -ret, words);
@@ -316,5 +360,8 @@ hc_probe_end(struct hc_probe *probe)
 	if (probe->fd >= 0)
 		(void)close(probe->fd);
 	probe->fd = -1;
+	if (probe->tunnel != NULL)
+		hc_tunnel_return(probe->tunnel, probe->source_port);
+	probe->tunnel = NULL;
 	probe->is_running = false;
 }

@@ -13,6 +13,7 @@
 #include "hc_heap.h"
 #include "hc_http.h"
 #include "hc_tls.h"
+#include "hc_tunnel.h"
 
 enum hc_outcome {
 	HC_RUNNING,
@@ -31,8 +32,10 @@ struct hc_probe {
 	uint64_t next_ns; /**< when it is to begin anew */
 	bool is_running;
 	enum hc_stage stage;
-	int fd;             /**< -1: none */
-	struct hc_tls *tls; /**< NULL: none */
+	int fd;                   /**< -1: none */
+	struct hc_tls *tls;       /**< NULL: none */
+	struct hc_tunnel *tunnel; /**< that source_port is borrowed from; NULL: none */
+	uint16_t source_port;
 	size_t n_sent;
 	struct hc_http http;
 };
@@ -43,10 +46,11 @@ void hc_probe_init(struct hc_probe *probe, const struct hc_target *target);
 /**
  * Begin; any type but icmp.
  *
+ * @param tunnel      For those that are tunnelled; NULL: there is none.
  * @param epoll_fd    Is told of its socket, edge-triggered, with the probe as data.
  * @param[out] words  Why, unless it is running or has passed.
  */
-enum hc_outcome hc_probe_begin(struct hc_probe *probe, int epoll_fd,
+enum hc_outcome hc_probe_begin(struct hc_probe *probe, struct hc_tunnel *tunnel, int epoll_fd,
 	char words[static HC_WORDS_BYTES]);
 
 /**

@@ -41,7 +41,8 @@ struct hc_prober {
 
 	pthread_mutex_t lock; /* of what follows */
 	bool is_over;
-	struct set *next; /* NULL: none */
+	struct set *next;              /* NULL: none */
+	struct hc_tunnel *next_tunnel; /* NULL: none, or it is the thread's */
 	struct hc_result *results;
 	size_t n_results;
 	size_t results_room;
@@ -51,6 +52,7 @@ struct hc_prober {
 	struct set *set; /* NULL: none yet */
 	struct hc_pinger pinger;
 	struct hc_tls_context *tls; /* NULL: not needed yet */
+	struct hc_tunnel *tunnel;   /* NULL: none */
 	uint32_t n_spread;
 	uint64_t turn_ns;
 	uint64_t told_ns;
@@ -247,7 +249,7 @@ begin(struct hc_prober *prober, struct hc_probe *probe, uint64_t now)
 	else if (probe->target.check->type == HC_ICMP)
 		outcome = hc_pinger_ask(&prober->pinger, probe, prober->epoll_fd, words);
 	else
-		outcome = hc_probe_begin(probe, prober->epoll_fd, words);
+		outcome = hc_probe_begin(probe, prober->tunnel, prober->epoll_fd, words);
 	if (outcome == HC_RUNNING)
 		hc_heap_put(&prober->set->heap, &probe->timer,
 			now + probe->target.check->timeout_ns);
@@ -318,6 +320,8 @@ find_same(const struct set *old, size_t *place, const struct hc_target *target)
 		return NULL;
 	found = &old->probes[*place]->target;
 	if (found->id != target->id || !lb_addr_equal(&found->address, &target->address) ||
+		found->backend != target->backend ||
+		!lb_addr_equal(&found->source, &target->source) ||
 		!hc_check_equal(found->check, target->check))
 		return NULL;
 	return &old->probes[*place];
@@ -348,10 +352,22 @@ adopt(struct hc_prober *prober, struct set *next, struct set *old, uint64_t now)
 	}
 }
 
+/* Before any target that needs it. */
+static void
+take_tunnel(struct hc_prober *prober, struct hc_tunnel *tunnel)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = &prober->tunnel}};
+
+	prober->tunnel = tunnel;
+	/* Should it fail, what is there is still seen to while any probe is in flight. */
+	(void)epoll_ctl(prober->epoll_fd, EPOLL_CTL_ADD, hc_tunnel_fd(tunnel), &event);
+}
+
 /* False: it is over. */
 static bool
 take_orders(struct hc_prober *prober, uint64_t now)
 {
+	struct hc_tunnel *tunnel;
 	struct set *next;
 	bool is_over;
 	uint64_t n_events;
@@ -361,7 +377,11 @@ take_orders(struct hc_prober *prober, uint64_t now)
 	is_over = prober->is_over;
 	next = prober->next;
 	prober->next = NULL;
+	tunnel = prober->next_tunnel;
+	prober->next_tunnel = NULL;
 	(void)pthread_mutex_unlock(&prober->lock);
+	if (tunnel != NULL)
+		take_tunnel(prober, tunnel);
 	if (next != NULL) {
 		adopt(prober, next, prober->set, now);
 		free_set(prober->set);
@@ -379,6 +399,10 @@ find_wait_ms(const struct hc_prober *prober, uint64_t now)
 
 	if (first != NULL && first->due_ns < until_ns)
 		until_ns = first->due_ns;
+	/* The workers have no means to wake anybody. */
+	if (prober->tunnel != NULL && hc_tunnel_is_busy(prober->tunnel) &&
+		now + TURN_NS < until_ns)
+		until_ns = now + TURN_NS;
 	if (prober->has_untold && prober->told_ns + TELL_NS < until_ns)
 		until_ns = prober->told_ns + TELL_NS;
 	return until_ns <= now ? 0 : (int)((until_ns - now + 999999) / 1000000);
@@ -409,6 +433,8 @@ handle(struct hc_prober *prober, const struct epoll_event *event)
 
 	if (event->data.ptr == &prober->wake_fd)
 		return; /* see take_orders() */
+	if (event->data.ptr == &prober->tunnel)
+		return; /* see run() */
 	if (event->data.ptr == &prober->pinger)
 		take_replies(prober);
 	else
@@ -431,6 +457,8 @@ run(void *argument)
 		tell(prober, now);
 		n = epoll_wait(prober->epoll_fd, events, N_EVENTS, find_wait_ms(prober, now));
 		now = pace(prober);
+		if (prober->tunnel != NULL)
+			hc_tunnel_pump(prober->tunnel);
 		for (int i = 0; i < n; i++)
 			handle(prober, &events[i]);
 	}
@@ -536,6 +564,15 @@ hc_prober_destroy(struct hc_prober *prober)
 	(void)pthread_mutex_destroy(&prober->lock);
 	free(prober->results);
 	free(prober);
+}
+
+void
+hc_prober_attach(struct hc_prober *prober, struct hc_tunnel *tunnel)
+{
+	(void)pthread_mutex_lock(&prober->lock);
+	prober->next_tunnel = tunnel;
+	(void)pthread_mutex_unlock(&prober->lock);
+	wake(prober);
 }
 
 int

@@ -11,6 +11,7 @@
  */
 
 #include "hc_check.h"
+#include "hc_tunnel.h"
 #include "hc_words.h"
 
 struct hc_prober; /* opaque */
@@ -33,6 +34,14 @@ int hc_prober_create(struct hc_prober **out) lb_must_check;
 
 /** It ends within milliseconds, whoever is being asked. NULL is allowed. */
 void hc_prober_destroy(struct hc_prober *prober);
+
+/**
+ * What targets that are tunnelled go by; before the first of them is set, and once. Until then
+ * they are not asked.
+ *
+ * @param tunnel  The prober's from now on, until it is destroyed; not owned.
+ */
+void hc_prober_attach(struct hc_prober *prober, struct hc_tunnel *tunnel);
 
 /**
  * Whom to ask from now on. Who is asked the same as before goes on as it was; others are first
