@@ -484,6 +484,7 @@ cfg_check_model(const struct cfg_model *model, struct cfg_errors *errors)
 	check_echoes(model, errors);
 	cfg_check_addresses(model, errors);
 	cfg_check_tunnels(model, errors);
+	cfg_check_probes(model, errors);
 	cfg_check_announce(model, errors);
 	for (size_t i = 0; i < model->n_services; i++) {
 		const size_t n = n_backends + model->services[i].n_backends;

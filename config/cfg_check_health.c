@@ -21,3 +21,53 @@ cfg_check_health(const struct cfg_service *service, struct cfg_errors *errors)
 			" are never healthy and it is never ready",
 			service->n_backends, service->min_healthy);
 }
+
+/* Without ports, as in a replay, there is nobody to ask. */
+static bool
+has_own(const struct cfg_dataplane *plane, bool is_v4)
+{
+	if (plane->n_ports == 0 || plane->bad != 0)
+		return true;
+	for (size_t i = 0; i < plane->n_ports; i++) {
+		const struct cfg_port *port = &plane->ports[i];
+
+		for (size_t k = 0; k < port->n_addresses; k++) {
+			if (lb_addr_is_v4(&port->addresses[k].addr) == is_v4)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void
+check_probe(const struct cfg_dataplane *plane, const struct cfg_service *service,
+	struct cfg_errors *errors)
+{
+	const bool is_v4 = lb_addr_is_v4(&service->address.addr);
+
+	if (plane->kernel == CFG_KERNEL_NONE)
+		cfg_error(errors, service->health_pos,
+			"health: via: tunnel needs the kernel, which has the address that "
+			"answers come to, and this dataplane has kernel: none; expected via: "
+			"direct");
+	if ((service->bad & CFG_BAD_ADDRESS) != 0)
+		return;
+	if (service->address.n_bits != 128)
+		cfg_error(errors, service->health_pos,
+			"health: via: tunnel asks for the service's one address, and this "
+			"service has a prefix; expected via: direct");
+	if (!has_own(plane, is_v4))
+		cfg_error(errors, service->health_pos,
+			"health: via: tunnel asks from an address of the balancer's own, and "
+			"no port has one of %s; give a port one among its 'addresses'",
+			is_v4 ? "IPv4" : "IPv6");
+}
+
+void
+cfg_check_probes(const struct cfg_model *model, struct cfg_errors *errors)
+{
+	for (size_t i = 0; i < model->n_services; i++) {
+		if (model->services[i].health.is_tunnelled)
+			check_probe(&model->dataplane, &model->services[i], errors);
+	}
+}

@@ -26,6 +26,9 @@ void cfg_check_quic(const struct cfg_service *service, struct cfg_errors *errors
 /** What is between a service's `health`, its port and its backends. */
 void cfg_check_health(const struct cfg_service *service, struct cfg_errors *errors);
 
+/** That checks through the tunnel have an address to ask, one to ask from, and a way back. */
+void cfg_check_probes(const struct cfg_model *model, struct cfg_errors *errors);
+
 /**
  * Warnings of weights that a table cannot keep: all 0, a share of so few slots that there may
  * be none, points of a ring that are too few to be in proportion.

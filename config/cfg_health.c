@@ -62,10 +62,11 @@ cfg_health_equal(const struct cfg_health *a, const struct cfg_health *b)
 	if (a->type == CFG_HEALTH_NONE)
 		return true;
 	if (a->port != b->port || a->wants_reply != b->wants_reply ||
-		a->is_verified != b->is_verified || a->rise != b->rise || a->fall != b->fall ||
-		a->interval_ns != b->interval_ns || a->timeout_ns != b->timeout_ns ||
-		a->half_life_ns != b->half_life_ns || a->n_expect != b->n_expect ||
-		!is_same_text(a->path, b->path) || !is_same_text(a->host, b->host))
+		a->is_verified != b->is_verified || a->is_tunnelled != b->is_tunnelled ||
+		a->rise != b->rise || a->fall != b->fall || a->interval_ns != b->interval_ns ||
+		a->timeout_ns != b->timeout_ns || a->half_life_ns != b->half_life_ns ||
+		a->n_expect != b->n_expect || !is_same_text(a->path, b->path) ||
+		!is_same_text(a->host, b->host))
 		return false;
 	for (size_t i = 0; i < a->n_expect; i++) {
 		if (a->expect[i].first != b->expect[i].first ||

@@ -152,6 +152,7 @@ struct cfg_health {
 	uint16_t port;             /**< 0: the service's */
 	bool wants_reply;          /**< udp */
 	bool is_verified;          /**< https */
+	bool is_tunnelled;         /**< via: tunnel; not of icmp */
 	uint32_t rise;
 	uint32_t fall;
 	uint64_t interval_ns;
@@ -160,7 +161,7 @@ struct cfg_health {
 	struct cfg_range expect[CFG_HEALTH_RANGES_MAX];
 	size_t n_expect; /**< 0: 200-399 */
 	char *path;      /**< NULL: "/" */
-	char *host;      /**< NULL: the backend's address */
+	char *host;      /**< NULL: the address that is asked */
 };
 
 struct cfg_backend {

@@ -359,6 +359,8 @@ print_check(const struct cfg_health *health, FILE *to)
 		(void)fputs(", expect: reply", to);
 	if (!health->is_verified)
 		(void)fputs(", verify: false", to);
+	if (health->is_tunnelled)
+		(void)fputs(", via: tunnel", to);
 	(void)fprintf(to,
 		", interval: %s, timeout: %s, rise: %" PRIu32 ", fall: %" PRIu32
 		", flap_half_life: %s}\n",

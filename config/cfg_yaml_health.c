@@ -191,15 +191,18 @@ decode_numbers(const struct cfg_node *node, struct cfg_errors *errors, struct cf
 }
 
 static void
-decode_via(const struct cfg_node *node, struct cfg_errors *errors)
+decode_via(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_health *out)
 {
 	static const char *const words[] = {"direct", "tunnel", NULL};
 	unsigned int word;
 
-	if (node != NULL && cfg_read_word(node, "via", words, errors, &word) && word == 1)
+	if (node == NULL || !cfg_read_word(node, "via", words, errors, &word))
+		return;
+	out->is_tunnelled = word == 1 && out->type != CFG_HEALTH_NONE;
+	if (out->is_tunnelled && out->type == CFG_HEALTH_ICMP)
 		cfg_error(errors, node->pos,
-			"via: tunnel is not there yet; expected direct, which asks the "
-			"backend's own address");
+			"via: tunnel is for type tcp, http, https or udp, and this one is "
+			"icmp; expected direct");
 }
 
 static void
@@ -227,7 +230,7 @@ decode_health(const struct cfg_node *node, struct cfg_errors *errors, struct cfg
 	if (value != NULL)
 		(void)cfg_read_bool(value, "verify", errors, &out->is_verified);
 	decode_times(node, errors, out);
-	decode_via(cfg_node_get(node, "via"), errors);
+	decode_via(cfg_node_get(node, "via"), errors, out);
 }
 
 void

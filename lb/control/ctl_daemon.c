@@ -235,7 +235,7 @@ take_built(struct ctl_daemon *daemon, struct ctl_built *built)
 		ctl_daemon_release_view(daemon, old);
 		ctl_announce_follow(daemon->announce, daemon->view);
 		if (built->generation == daemon->generation)
-			ctl_health_settle(daemon->health);
+			ctl_health_settle(daemon->health, daemon->view);
 		answer_waiting(daemon, built->generation, NULL);
 	} else {
 		undo(daemon, built->generation,
@@ -421,6 +421,7 @@ put_first_in_force(struct ctl_daemon *daemon)
 			return -EINVAL;
 	}
 	ctl_since_follow(&daemon->since, daemon->view, ctl_loop_now_ms());
+	ctl_health_settle(daemon->health, daemon->view);
 	return 0;
 }
 
@@ -516,6 +517,20 @@ on_look(void *context)
 }
 
 static int
+create_health(struct ctl_daemon *daemon)
+{
+	const struct ctl_health_conf conf = {
+		.loop = daemon->loop,
+		.netlink = daemon->netlink,
+		.dp = daemon->dp,
+		.on_change = on_health_changed,
+		.context = daemon,
+	};
+
+	return ctl_health_create(&conf, &daemon->health);
+}
+
+static int
 start(struct ctl_daemon *daemon)
 {
 	int ret = ctl_loop_create(&daemon->loop);
@@ -525,8 +540,7 @@ start(struct ctl_daemon *daemon)
 		ret = ctl_netlink_open(daemon->loop, on_hops_changed, daemon, &daemon->netlink);
 	ctl_reach_init(&daemon->reach, daemon->netlink);
 	if (ret == 0)
-		ret = ctl_health_create(daemon->loop, on_health_changed, daemon,
-			&daemon->health);
+		ret = create_health(daemon);
 	find_interfaces(daemon);
 	if (ret == 0)
 		ret = ctl_ports_open(&daemon->ports, &daemon->wanted, daemon->dp,

@@ -12,6 +12,7 @@
 #include "ctl_index.h"
 #include "ctl_limits.h"
 #include "ctl_log.h"
+#include "ctl_tunnel.h"
 #include "hc_prober.h"
 #include "lb_overlay.h"
 
@@ -41,6 +42,7 @@ struct entry {
 	uint64_t hash;
 	uint64_t id; /* of its target; no other has ever had it */
 	struct lb_addr address;
+	uint32_t backend_id; /* in the data plane; DP_NONE: not needed, or not known yet */
 	enum cfg_state admin;
 	struct hc_rules rules;
 	bool is_checked;
@@ -52,11 +54,11 @@ struct entry {
 };
 
 struct ctl_health {
-	struct ctl_loop *loop;
-	ctl_health_fn on_change;
-	void *context;
-	struct hc_prober *prober; /* NULL: nobody has ever been checked */
-	struct ctl_timer *moving; /* NULL: nothing moves */
+	struct ctl_health_conf conf;
+	struct hc_prober *prober;  /* NULL: nobody has ever been checked */
+	struct ctl_tunnel *tunnel; /* NULL: nobody has been checked through it */
+	size_t n_unknown;          /* of those that are to be, whose id is not known yet */
+	struct ctl_timer *moving;  /* NULL: nothing moves */
 	struct ctl_health_counts counts;
 	uint64_t short_ns; /* when it was said last that checks cannot be made; 0: never */
 	uint64_t serial;
@@ -102,6 +104,7 @@ make_check(const struct cfg_service *service)
 		.port = health->port != 0 ? health->port : service->port,
 		.wants_reply = health->wants_reply,
 		.is_verified = health->is_verified,
+		.is_tunnelled = health->is_tunnelled,
 		.interval_ns = health->interval_ns,
 		.timeout_ns = health->timeout_ns,
 		.n_expect = health->n_expect,
@@ -227,6 +230,7 @@ add_entry(struct ctl_health *health, const char *service, const struct cfg_backe
 	}
 	entry->hash = hash_names(service, backend->name);
 	entry->address = backend->address;
+	entry->backend_id = DP_NONE;
 	entry->admin = backend->state;
 	entry->told_use = HC_USE_YES;
 	entry->told_share = HC_SHARE_WHOLE;
@@ -236,8 +240,8 @@ add_entry(struct ctl_health *health, const char *service, const struct cfg_backe
 	return entry;
 }
 
-void
-ctl_health_settle(struct ctl_health *health)
+static void
+forget_others(struct ctl_health *health)
 {
 	const size_t n_before = health->n_entries;
 
@@ -363,10 +367,10 @@ watch_moving(struct ctl_health *health, uint64_t now_ns)
 	}
 	/* Without memory for it, the next result begins it. */
 	if (is_moving && health->moving == NULL)
-		(void)ctl_loop_add_timer(health->loop, MOVE_MS, MOVE_MS, on_move, health,
+		(void)ctl_loop_add_timer(health->conf.loop, MOVE_MS, MOVE_MS, on_move, health,
 			&health->moving);
 	if (!is_moving && health->moving != NULL) {
-		ctl_loop_remove_timer(health->loop, health->moving);
+		ctl_loop_remove_timer(health->conf.loop, health->moving);
 		health->moving = NULL;
 	}
 }
@@ -384,7 +388,7 @@ on_move(void *context)
 	}
 	watch_moving(health, now_ns);
 	if (has_changed)
-		health->on_change(health->context);
+		health->conf.on_change(health->conf.context);
 }
 
 static void
@@ -403,7 +407,7 @@ on_results(void *context, uint32_t events)
 	if (!has_changed)
 		return;
 	watch_moving(health, now_ns);
-	health->on_change(health->context);
+	health->conf.on_change(health->conf.context);
 }
 
 /* Following. */
@@ -440,9 +444,12 @@ find_known(struct known *known, const struct cfg_backend *backend, bool *is_know
 struct follow {
 	const struct cfg_model *before; /* NULL: this is the start */
 	uint64_t now_ns;
-	struct hc_check *checks; /* by place of the service */
+	struct lb_addr sources[2]; /* the balancer's, IPv6 and IPv4 */
+	struct hc_check *checks;   /* by place of the service */
 	struct hc_target *targets;
 	size_t n_targets;
+	size_t n_unknown;
+	bool is_tunnelled; /* any of the targets */
 	struct entry **places;
 	size_t n_places;
 };
@@ -453,6 +460,7 @@ begin_entry(struct entry *entry, const struct cfg_backend *backend, bool is_trus
 	bool is_start, uint64_t now_ns)
 {
 	entry->address = backend->address;
+	entry->backend_id = DP_NONE;
 	entry->words[0] = '\0';
 	hc_state_init(&entry->state, is_trusted || !entry->is_checked, now_ns);
 	if (!is_start && !is_trusted && !entry->is_checked)
@@ -488,6 +496,44 @@ follow_backend(struct ctl_health *health, struct follow *follow, struct known *k
 	return 0;
 }
 
+/* The balancer's address that is asked from; a check has seen to it that there is one. */
+static struct lb_addr
+find_source(const struct cfg_dataplane *plane, bool is_v4)
+{
+	for (size_t i = 0; i < plane->n_ports; i++) {
+		const struct cfg_port *port = &plane->ports[i];
+
+		for (size_t k = 0; k < port->n_addresses; k++) {
+			if (lb_addr_is_v4(&port->addresses[k].addr) == is_v4)
+				return port->addresses[k].addr;
+		}
+	}
+	return (struct lb_addr){{0}};
+}
+
+/* Through the tunnel, once the workers know the backend; nobody else has its id until then. */
+static void
+add_target(struct follow *follow, const struct cfg_service *service,
+	const struct cfg_backend *backend, const struct entry *entry,
+	const struct hc_check *check)
+{
+	struct hc_target target = {.id = entry->id,
+		.address = backend->address,
+		.check = check};
+
+	if (check->is_tunnelled && entry->backend_id == DP_NONE) {
+		follow->n_unknown++;
+		return;
+	}
+	if (check->is_tunnelled) {
+		target.address = service->address.addr;
+		target.backend = entry->backend_id;
+		target.source = follow->sources[lb_addr_is_v4(&target.address)];
+		follow->is_tunnelled = true;
+	}
+	follow->targets[follow->n_targets++] = target;
+}
+
 static int
 follow_service(struct ctl_health *health, struct follow *follow,
 	const struct cfg_service *service, struct hc_check *check)
@@ -503,10 +549,8 @@ follow_service(struct ctl_health *health, struct follow *follow,
 	for (size_t i = 0; i < service->n_backends && ret == 0; i++) {
 		ret = follow_backend(health, follow, &known, service, &service->backends[i]);
 		if (ret == 0 && service->health.type != CFG_HEALTH_NONE)
-			follow->targets[follow->n_targets++] =
-				(struct hc_target){.id = follow->places[follow->n_places]->id,
-					.address = service->backends[i].address,
-					.check = check};
+			add_target(follow, service, &service->backends[i],
+				follow->places[follow->n_places], check);
 		follow->n_places++;
 	}
 	ctl_index_fini(&known.index);
@@ -521,13 +565,22 @@ start_prober(struct ctl_health *health)
 
 	if (ret != 0)
 		return ret;
-	ret = ctl_loop_add_fd(health->loop, hc_prober_fd(health->prober), EPOLLIN, on_results,
-		health);
+	ret = ctl_loop_add_fd(health->conf.loop, hc_prober_fd(health->prober), EPOLLIN,
+		on_results, health);
 	if (ret != 0) {
 		hc_prober_destroy(health->prober);
 		health->prober = NULL;
 	}
 	return ret;
+}
+
+/* Without it those who need it are not asked; the next change tries again. */
+static void
+open_tunnel(struct ctl_health *health)
+{
+	if (health->tunnel == NULL &&
+		ctl_tunnel_open(health->conf.netlink, health->conf.dp, &health->tunnel) == 0)
+		hc_prober_attach(health->prober, ctl_tunnel_way(health->tunnel));
 }
 
 /* Whom to ask from here on. */
@@ -543,6 +596,8 @@ set_targets(struct ctl_health *health, const struct follow *follow)
 		if (ret != 0)
 			return ret;
 	}
+	if (follow->is_tunnelled)
+		open_tunnel(health);
 	return hc_prober_set(health->prober, follow->targets, follow->n_targets);
 }
 
@@ -578,6 +633,7 @@ commit(struct ctl_health *health, struct follow *follow)
 	health->places = follow->places;
 	health->n_places = follow->n_places;
 	follow->places = NULL;
+	health->n_unknown = follow->n_unknown;
 	for (size_t i = 0; i < health->n_places; i++) {
 		if (health->places[i] == NULL)
 			continue;
@@ -592,7 +648,12 @@ int
 ctl_health_follow(struct ctl_health *health, const struct cfg_model *model,
 	const struct cfg_model *before)
 {
-	struct follow follow = {.before = before, .now_ns = ctl_loop_now_ns()};
+	struct follow follow = {
+		.before = before,
+		.now_ns = ctl_loop_now_ns(),
+		.sources = {find_source(&model->dataplane, false),
+			find_source(&model->dataplane, true)},
+	};
 	int ret = follow_services(health, &follow, model);
 
 	if (ret == 0)
@@ -603,6 +664,37 @@ ctl_health_follow(struct ctl_health *health, const struct cfg_model *model,
 	free(follow.targets);
 	free(follow.places);
 	return ret;
+}
+
+/* The ids that the workers have for those that are checked through the tunnel. */
+static void
+learn_ids(const struct ctl_health *health, const struct ctl_view *view)
+{
+	for (size_t i = 0; i < view->model.n_services; i++) {
+		const struct cfg_service *service = &view->model.services[i];
+
+		for (size_t k = 0; service->health.is_tunnelled && k < service->n_backends;
+			k++) {
+			struct entry *entry =
+				find_entry(health, service->name, service->backends[k].name);
+
+			if (entry != NULL)
+				entry->backend_id = view->services[i].ids[k];
+		}
+	}
+}
+
+void
+ctl_health_settle(struct ctl_health *health, const struct ctl_view *view)
+{
+	forget_others(health);
+	if (health->n_unknown == 0)
+		return;
+	learn_ids(health, view);
+	if (ctl_health_follow(health, &view->model, &view->model) != 0)
+		ctl_log(CTL_LOG_ERROR,
+			"there is not enough memory to check who is checked through the "
+			"tunnel");
 }
 
 /* Reading. */
@@ -749,16 +841,13 @@ ctl_health_word(const struct ctl_health_figures *figures)
 /* Open and close. */
 
 int
-ctl_health_create(struct ctl_loop *loop, ctl_health_fn on_change, void *context,
-	struct ctl_health **out)
+ctl_health_create(const struct ctl_health_conf *conf, struct ctl_health **out)
 {
 	struct ctl_health *health = calloc(1, sizeof(*health));
 
 	if (health == NULL)
 		return -ENOMEM;
-	health->loop = loop;
-	health->on_change = on_change;
-	health->context = context;
+	health->conf = *conf;
 	*out = health;
 	return 0;
 }
@@ -769,9 +858,10 @@ ctl_health_destroy(struct ctl_health *health)
 	if (health == NULL)
 		return;
 	if (health->prober != NULL)
-		ctl_loop_remove_fd(health->loop, hc_prober_fd(health->prober));
-	ctl_loop_remove_timer(health->loop, health->moving);
+		ctl_loop_remove_fd(health->conf.loop, hc_prober_fd(health->prober));
+	ctl_loop_remove_timer(health->conf.loop, health->moving);
 	hc_prober_destroy(health->prober);
+	ctl_tunnel_close(health->tunnel);
 	for (size_t i = 0; i < health->n_entries; i++)
 		free_entry(health->entries[i]);
 	free(health->entries);

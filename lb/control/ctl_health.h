@@ -13,12 +13,24 @@
 
 #include "cfg_model.h"
 #include "ctl_loop.h"
+#include "ctl_netlink.h"
+#include "ctl_view.h"
+#include "dp.h"
 #include "hc_service.h"
 
 struct ctl_health; /* opaque */
 
 /** Who is used, and how far, has changed. */
 typedef void (*ctl_health_fn)(void *context);
+
+/** What is pointed to outlives what is made of it. */
+struct ctl_health_conf {
+	struct ctl_loop *loop;
+	struct ctl_netlink *netlink; /**< for checks through the tunnel, as is dp */
+	struct dp *dp;
+	ctl_health_fn on_change; /**< called by the loop */
+	void *context;
+};
 
 /** What is known of a backend. */
 struct ctl_health_figures {
@@ -41,10 +53,9 @@ struct ctl_health_counts {
 /**
  * Nobody is checked yet. The prober is started with the first that is.
  *
- * @param on_change  Called by the loop.
  * @retval -ENOMEM   No memory.
  */
-int ctl_health_create(struct ctl_loop *loop, ctl_health_fn on_change, void *context,
+int ctl_health_create(const struct ctl_health_conf *conf,
 	struct ctl_health **out) lb_must_check;
 
 /** NULL is allowed. */
@@ -60,8 +71,13 @@ void ctl_health_destroy(struct ctl_health *health);
 int ctl_health_follow(struct ctl_health *health, const struct cfg_model *model,
 	const struct cfg_model *before) lb_must_check;
 
-/** What was followed last is in force: what is known of others is forgotten. */
-void ctl_health_settle(struct ctl_health *health);
+/**
+ * What was followed last is in force: what is known of others is forgotten, and those that are
+ * checked through the tunnel can be, as the workers know them now.
+ *
+ * @param view  What is in force.
+ */
+void ctl_health_settle(struct ctl_health *health, const struct ctl_view *view);
 
 /**
  * How many of its slots each backend keeps, as ctl_apply_set_shares() takes it.

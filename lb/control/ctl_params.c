@@ -188,7 +188,8 @@ ctl_params_health(const struct cfg_service *service)
 		json_object_set_new(object, "timeout", ctl_params_duration(health->timeout_ns));
 	failed |= json_object_set_new(object, "rise", json_integer(health->rise));
 	failed |= json_object_set_new(object, "fall", json_integer(health->fall));
-	failed |= json_object_set_new(object, "via", json_string("direct"));
+	failed |= json_object_set_new(object, "via",
+		json_string(health->is_tunnelled ? "tunnel" : "direct"));
 	failed |= json_object_set_new(object, "flap_half_life",
 		health->half_life_ns != 0 ? ctl_params_duration(health->half_life_ns)
 					  : json_string("off"));

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A backend's server whose manner is what a file says: odd_server.py PORT FILE ADDRESS [PEM].
+"""A backend's server whose manner is what a file says: odd_server.py PORT FILE ADDRESS,… [PEM].
 
 The file holds a status, or hang, reset, close, bytes (one at a time), endless or rubbish; it is
 read for each connection. With a certificate and its key, in one PEM file, it speaks TLS. At the
-same port of UDP and ADDRESS it answers each datagram while the manner is 200.
+same port of UDP and each ADDRESS it answers each datagram while the manner is 200.
 """
 
 import pathlib
@@ -68,7 +68,8 @@ def main():
         context.load_cert_chain(sys.argv[4])
     listener = socket.create_server(("::", port), family=socket.AF_INET6, backlog=128,
                                     dualstack_ipv6=True)
-    threading.Thread(target=reply, args=(sys.argv[3], port, file), daemon=True).start()
+    for address in sys.argv[3].split(","):
+        threading.Thread(target=reply, args=(address, port, file), daemon=True).start()
     while True:
         connection, _ = listener.accept()
         threading.Thread(target=talk, args=(connection, file, context), daemon=True).start()

@@ -46,8 +46,9 @@ class HealthCase(lab.LabCase):
             address = lab.farm_address(4, k)
             cls.files[name] = NETWORK.folder / f"{name}.manner"
             cls.files[name].write_text("200", encoding="ascii")
-            for words in ((PORT, cls.files[name], address),
-                          (TLS_PORT, cls.files[name], address, cls.pem)):
+            addresses = f"{address},{lab.VIP[4]}"
+            for words in ((PORT, cls.files[name], addresses),
+                          (TLS_PORT, cls.files[name], addresses, cls.pem)):
                 NETWORK.spawn(name, "/usr/bin/python3", SERVER, *words,
                               log=NETWORK.folder / f"{name}.{words[0]}.log")
             wait_until(lambda n=name: all(
@@ -411,6 +412,125 @@ class Rows(HealthCase):
         self.assertFalse(shown["ready"])
         self.behave("s2", "200")
         wait_until(is_announced, "it is announced again")
+
+    def test_the_tunnel_shows_a_data_path_that_is_closed(self):
+        """Asked directly all is well; what lies between is seen through the tunnel alone."""
+        direct = {**self.make(), "name": "direct", "port": 7000}
+        for family in lab.FAMILIES:
+            with self.subTest(family=family):
+                made = service(family, "ipip", name=NAME, health={
+                    **QUICK, "via": "tunnel", "port": PORTS["gre"]})
+                daemon = self.run_with(made, direct)
+                self.wait_for_all(daemon, "up")
+                self.wait_for_all(daemon, "up", "direct")
+                before = self.shown(daemon, "slots")
+
+                # It has not the address.
+                address = f"{lab.VIP[family]}/{lab.HOST[family]}"
+                NETWORK.ip("s1", "address", "del", address, "dev", "lo")
+                # It takes no tunnel.
+                NETWORK.run("s2", lab.SHUNT_DECAP, "--interface", "eth0", "--detach")
+                for name in ("s1", "s2"):
+                    self.wait_for(daemon, name, "down")
+                self.assertEqual(set(self.shown(daemon, "health", "direct").values()), {"up"})
+                self.wait_for_slots(daemon, {"s1": 0, "s2": 0, "s3": sum(before.values())})
+                self.assertIn("web/s2 is down: connect: timed out after 0.5 s", daemon.words())
+                self.assertEqual(self.fetch(family, PORTS["ipip"], 9), ["s3"] * 9)
+                # Nobody is at the port: said by the server's own kernel, through all of it.
+                made["health"]["port"] = 9
+                daemon.write(made, direct)
+                daemon.ctl("reload")
+                wait_until(lambda d=daemon: self.backends(d)["s3"]["health_error"]
+                           == "connect: Connection refused", daemon.words)
+
+                NETWORK.ip("s1", "address", "add", address, "dev", "lo")
+                NETWORK.decapsulate("s2")
+                made["health"]["port"] = PORTS["gre"]
+                daemon.write(made, direct)
+                daemon.ctl("reload")
+                self.wait_for_all(daemon, "up")
+                self.wait_for_slots(daemon, before)
+                daemon.stop()
+
+    def test_the_tunnel_leaves_the_host_and_the_figures_alone(self):
+        def routes():
+            return [line for family in ("-4", "-6")
+                    for line in NETWORK.ip("balancer", family, "route").splitlines()]
+
+        daemon = self.run_with(self.make())
+        self.wait_for_all(daemon, "up")
+        before = routes()
+        daemon.write(self.make({"via": "tunnel", "port": PORTS["gre"], "path": "/other"}))
+        daemon.ctl("reload")
+        asked = daemon.json("stats")["packets"]["to_kernel"]
+        wait_until(lambda: daemon.json("stats")["packets"]["to_kernel"] > asked + 20,
+                   "answers come")
+        self.assertEqual(set(self.shown(daemon, "health").values()), {"up"})
+        address, device = lab.VIP[4], "shunt-probe"
+        self.assertNotIn(device, NETWORK.ip("balancer", "route", "get", "10.0.0.11"))
+        self.assertNotIn(address, NETWORK.ip("balancer", "route", "show", "dev", device))
+        for word in ("packets", "flows", "bytes"):
+            self.assertEqual(set(self.shown(daemon, word).values()), {0}, word)
+        packets = daemon.json("stats")["packets"]
+        self.assertEqual(packets["forwarded"], 0, "probes are no packets of the service's")
+        self.assertEqual(packets["received"], sum(
+            packets[word] for word in ("forwarded", "replied", "to_kernel", "dropped")))
+        # The networks that the device has.
+        new = [line for line in routes() if line not in before]
+        self.assertEqual(len(new), 2, new)
+        self.assertTrue(all(device in line for line in new), new)
+        daemon.stop()
+        self.assertFalse(NETWORK.has_interface("balancer", device))
+
+    def test_the_tunnel_asks_whoever_is_new_once_the_workers_know_it(self):
+        made = self.make({"via": "tunnel", "port": PORTS["gre"], "interval": "100ms",
+                          "timeout": "100ms", "fall": 1})
+        made["backends"] = made["backends"][:2]
+        daemon = self.run_with(made)
+        self.wait_for_all(daemon, "up")
+        made["backends"].append(backend(4, "ipip", 3))
+        daemon.write(made)
+        daemon.ctl("reload")
+        self.wait_for(daemon, "s3", "up")
+        # One that moves is another.
+        made["backends"][2]["address"] = "10.0.0.99"
+        daemon.write(made)
+        daemon.ctl("reload")
+        self.wait_for(daemon, "s3", "down")
+        made["backends"][2] = backend(4, "ipip", 3)
+        daemon.write(made)
+        daemon.ctl("reload")
+        self.wait_for(daemon, "s3", "up")
+        self.assertNotIn("cannot be made", daemon.words())
+
+    def test_every_type_goes_through_the_tunnel(self):
+        common = {"interval": "300ms", "timeout": "300ms", "via": "tunnel"}
+        rows = (("tcp", {"type": "tcp", "port": PORT}),
+                ("http", {"type": "http", "port": PORT}),
+                ("https", {"type": "https", "port": TLS_PORT, "verify": False}),
+                ("udp", {"type": "udp", "port": PORT, "expect": "reply"}))
+        services = [{**self.make(), "name": name, "port": 7000 + k,
+                     "health": {**common, **health}} for k, (name, health) in enumerate(rows)]
+        daemon = self.run_with(*services)
+        for name, _ in rows:
+            self.wait_for_all(daemon, "up", name)
+            self.assertEqual(daemon.json("service", "show", name)["service"]["health"]["via"],
+                             "tunnel")
+        self.assertIn("via: tunnel", daemon.ctl("config", "show"))
+
+    def test_without_its_device_the_tunnel_asks_nobody_and_takes_nobody_down(self):
+        NETWORK.ip("balancer", "link", "add", "shunt-probe", "type", "veth",
+                   "peer", "name", "spare0")
+        self.addCleanup(NETWORK.ip, "balancer", "link", "del", "shunt-probe")
+        daemon = self.run_with(self.make({"via": "tunnel", "interval": "100ms",
+                                          "timeout": "100ms"}))
+        wait_until(lambda: "health checks cannot be made" in daemon.words(), daemon.words)
+        words = daemon.words()
+        self.assertIn("'shunt-probe' cannot be made: Device or resource busy; another shuntd "
+                      "has it", words)
+        self.assertEqual(words.count("via: tunnel: the device for it could not be made"), 1)
+        self.assertEqual(set(self.shown(daemon, "health").values()), {"unknown"})
+        self.assertEqual(len(self.fetch(4, PORTS["ipip"], 6)), 6)
 
     def test_it_stops_while_everybody_hangs(self):
         daemon = self.run_with(self.make({"interval": "1h", "timeout": "1h"}))

@@ -34,9 +34,24 @@ static const struct {
 		"value 'tcp'\n"},
 	{"a key that is none", CHECK("type: tcp, ports: 80"),
 		"f:6:23: unknown key 'ports'; did you mean 'port'?\n"},
-	{"the tunnel, which is not there yet", CHECK("type: tcp, via: tunnel"),
-		"f:6:28: via: tunnel is not there yet; expected direct, which asks the "
-		"backend's own address\n"},
+	{"the tunnel for icmp", CHECK("type: icmp, via: tunnel"),
+		"f:6:29: via: tunnel is for type tcp, http, https or udp, and this one is "
+		"icmp; expected direct\n"},
+	{"the tunnel without the kernel",
+		"dataplane: {kernel: none, ports: [{name: p, device: d, addresses: "
+		"[192.0.2.9/24]}]}\n" CHECK("type: tcp, via: tunnel"),
+		"f:7:11: health: via: tunnel needs the kernel, which has the address that "
+		"answers come to, and this dataplane has kernel: none; expected via: direct\n"},
+	{"the tunnel to a prefix",
+		"services:\n- name: w\n  address: 198.51.100.0/28\n  protocol: tcp\n  port: "
+		"443\n  health: {type: tcp, via: tunnel}\n",
+		"f:6:11: health: via: tunnel asks for the service's one address, and this "
+		"service has a prefix; expected via: direct\n"},
+	{"the tunnel from no address of the family",
+		"dataplane: {ports: [{name: p, device: d, addresses: "
+		"['2001:db8::1/64']}]}\n" CHECK("type: tcp, via: tunnel"),
+		"f:7:11: health: via: tunnel asks from an address of the balancer's own, and "
+		"no port has one of IPv4; give a port one among its 'addresses'\n"},
 	{"a path for tcp", CHECK("type: tcp, path: /"),
 		"f:6:29: path is for type http or https, and this one is tcp; remove it\n"},
 	{"a host for udp", CHECK("type: udp, host: a"),
@@ -175,6 +190,15 @@ static const struct {
 			.interval_ns = 2 * S,
 			.timeout_ns = S,
 			.half_life_ns = 86400 * S}},
+	{"through the tunnel", CHECK("type: tcp, via: tunnel"),
+		{.type = CFG_HEALTH_TCP,
+			.is_verified = true,
+			.is_tunnelled = true,
+			.rise = 2,
+			.fall = 3,
+			.interval_ns = 2 * S,
+			.timeout_ns = S,
+			.half_life_ns = 60 * S}},
 	{"one status alone", HTTP("expect: 204"),
 		{.type = CFG_HEALTH_HTTP,
 			.is_verified = true,
