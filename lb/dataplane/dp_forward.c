@@ -390,6 +390,11 @@ find_stage(struct dp_stages *s, uint16_t from)
 			const uint32_t id = lb_flow_backend(flows, s->refs[i]);
 
 			__builtin_prefetch(&backends[id], 0, TO_L2);
+			/* An outer IPv6 header reaches into the next line. */
+			if (s->packets[i].is_v6)
+				__builtin_prefetch((const uint8_t *)&backends[id] +
+							   LB_CACHE_LINE,
+					0, TO_L2);
 			continue;
 		}
 		lb_flow_prefetch_second(flows, &s->places[i]);
