@@ -257,28 +257,64 @@ take_answer(json_t *answer, json_t **result, struct ctl_client_error *error)
 }
 
 int
+ctl_client_fd(const struct ctl_client *client)
+{
+	return client->fd;
+}
+
+static uint64_t
+deadline_in(unsigned int timeout_ms)
+{
+	return timeout_ms == CTL_CLIENT_FOR_EVER ? UINT64_MAX : now_ms() + timeout_ms;
+}
+
+static int
+ask(struct ctl_client *client, const char *method, json_t *params, uint64_t deadline_ms)
+{
+	if (client->is_broken)
+		return -EPIPE;
+	return send_request(client, method, params, deadline_ms);
+}
+
+static int
+take(struct ctl_client *client, uint64_t deadline_ms, json_t **result,
+	struct ctl_client_error *error)
+{
+	json_t *answer;
+	int ret;
+
+	while ((ret = read_answer(client, deadline_ms, &answer)) == 0) {
+		const bool is_ours = is_for(answer, client->last_id);
+
+		if (is_ours)
+			ret = take_answer(answer, result, error);
+		json_decref(answer);
+		if (is_ours)
+			break;
+	}
+	return ret;
+}
+
+int
+ctl_client_ask(struct ctl_client *client, const char *method, json_t *params,
+	unsigned int timeout_ms)
+{
+	return ask(client, method, params, deadline_in(timeout_ms));
+}
+
+int
+ctl_client_take(struct ctl_client *client, unsigned int timeout_ms, json_t **result,
+	struct ctl_client_error *error)
+{
+	return take(client, deadline_in(timeout_ms), result, error);
+}
+
+int
 ctl_client_call(struct ctl_client *client, const char *method, json_t *params,
 	unsigned int timeout_ms, json_t **result, struct ctl_client_error *error)
 {
-	const uint64_t deadline_ms =
-		timeout_ms == CTL_CLIENT_FOR_EVER ? UINT64_MAX : now_ms() + timeout_ms;
-	int ret;
+	const uint64_t deadline_ms = deadline_in(timeout_ms);
+	const int ret = ask(client, method, params, deadline_ms);
 
-	if (client->is_broken)
-		return -EPIPE;
-	ret = send_request(client, method, params, deadline_ms);
-	while (ret == 0) {
-		json_t *answer;
-
-		ret = read_answer(client, deadline_ms, &answer);
-		if (ret != 0)
-			break;
-		if (is_for(answer, client->last_id)) {
-			ret = take_answer(answer, result, error);
-			json_decref(answer);
-			break;
-		}
-		json_decref(answer);
-	}
-	return ret;
+	return ret != 0 ? ret : take(client, deadline_ms, result, error);
 }

@@ -59,6 +59,21 @@ int ctl_client_open(const char *path, unsigned int timeout_ms,
 int ctl_client_call(struct ctl_client *client, const char *method, json_t *params,
 	unsigned int timeout_ms, json_t **result, struct ctl_client_error *error) lb_must_check;
 
+/**
+ * The two halves of ctl_client_call(), for who waits for other things beside: the request goes
+ * out, and its answer is taken when ctl_client_fd() can be read. One request at a time.
+ *
+ * @retval  As of ctl_client_call(). After -ETIMEDOUT of ctl_client_take() it may be tried
+ * again: what came of the answer is kept.
+ */
+int ctl_client_ask(struct ctl_client *client, const char *method, json_t *params,
+	unsigned int timeout_ms) lb_must_check;
+int ctl_client_take(struct ctl_client *client, unsigned int timeout_ms, json_t **result,
+	struct ctl_client_error *error) lb_must_check;
+
+/** The client's socket, to be waited for alone. */
+int ctl_client_fd(const struct ctl_client *client);
+
 /** NULL is allowed. */
 void ctl_client_close(struct ctl_client *client);
 

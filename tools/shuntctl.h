@@ -128,6 +128,8 @@ int shuntctl_config_show(struct shuntctl *ctl);
 
 /* shuntctl_stats.c */
 int shuntctl_stats(struct shuntctl *ctl);
+
+/* shuntctl_top.c */
 int shuntctl_top(struct shuntctl *ctl);
 
 /* shuntctl_trace.c */

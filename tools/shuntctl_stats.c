@@ -108,18 +108,6 @@ make_rows(const json_t *now, const json_t *before, double seconds, struct rows *
 	return 0;
 }
 
-/* The busiest first; of those alike, as the configuration has them. */
-static int
-compare_rates(const void *a, const void *b)
-{
-	const struct row *first = a;
-	const struct row *second = b;
-
-	if (first->packets_per_second != second->packets_per_second)
-		return first->packets_per_second < second->packets_per_second ? 1 : -1;
-	return first->backend < second->backend ? -1 : first->backend > second->backend;
-}
-
 static void
 print_packets(const json_t *now, const json_t *before, double seconds)
 {
@@ -175,15 +163,13 @@ print_rows(const struct rows *rows, bool has_rates)
 
 /* before: the answer seconds ago; NULL: there is none, and no rate. */
 static int
-print_stats(const json_t *now, const json_t *before, double seconds, bool is_sorted)
+print_stats(const json_t *now, const json_t *before, double seconds)
 {
 	struct rows rows;
 	bool is_whole;
 
 	if (make_rows(now, before, seconds, &rows) != 0)
 		return shuntctl_no_memory();
-	if (is_sorted)
-		qsort(rows.items, rows.n, sizeof(*rows.items), compare_rates);
 	print_packets(now, before, seconds);
 	(void)fputc('\n', stdout);
 	is_whole = print_rows(&rows, before != NULL);
@@ -202,7 +188,7 @@ begin_screen(bool is_first)
 
 /* Once a second, until a signal or an error ends it. */
 static int
-watch(struct shuntctl *ctl, bool is_sorted)
+watch(struct shuntctl *ctl)
 {
 	json_t *before = NULL;
 	double before_seconds = 0;
@@ -220,8 +206,7 @@ watch(struct shuntctl *ctl, bool is_sorted)
 			status = shuntctl_write_json(now, true);
 		} else {
 			begin_screen(before == NULL);
-			status = print_stats(now, before, now_seconds - before_seconds,
-				is_sorted);
+			status = print_stats(now, before, now_seconds - before_seconds);
 		}
 		json_decref(before);
 		before = now;
@@ -239,18 +224,12 @@ shuntctl_stats(struct shuntctl *ctl)
 	int status;
 
 	if (ctl->is_watch)
-		return watch(ctl, false);
+		return watch(ctl);
 	status = shuntctl_call(ctl, CTL_METHOD_STATS, NULL, &result);
 	if (status != SHUNTCTL_DONE)
 		return status;
 	status = ctl->is_json ? shuntctl_write_json(result, false)
-			      : print_stats(result, NULL, 0, false);
+			      : print_stats(result, NULL, 0);
 	json_decref(result);
 	return status;
-}
-
-int
-shuntctl_top(struct shuntctl *ctl)
-{
-	return watch(ctl, true);
 }

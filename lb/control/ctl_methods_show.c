@@ -122,20 +122,32 @@ answer(struct ctl_call *call, struct ctl_json *json)
 	ctl_json_fini(json);
 }
 
-/* The backends' figures alone. */
+/* The backends' figures, and what says which part of the packets is meant to be theirs. */
 static void
 put_counted_backends(const struct ctl_daemon *daemon, size_t place, struct ctl_json *json,
 	struct dp_backend_counts *total)
 {
-	const struct cfg_service *service = &ctl_daemon_view(daemon)->model.services[place];
+	const struct ctl_view *view = ctl_daemon_view(daemon);
+	const struct cfg_service *service = &view->model.services[place];
 
 	for (size_t i = 0; i < service->n_backends; i++) {
+		struct ctl_health_figures figures;
+
+		ctl_health_read(ctl_daemon_health(daemon), service, &service->backends[i],
+			&figures);
 		ctl_json_put(json, i > 0 ? ",{" : "{");
 		ctl_json_put(json, CTL_JSON_FIRST_KEY(CTL_KEY_NAME));
 		ctl_json_put_text(json, service->backends[i].name);
 		ctl_show_put_figures(daemon, place, i, json, total);
 		ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE));
 		ctl_json_put_text(json, cfg_state_words[service->backends[i].state]);
+		ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_WEIGHT));
+		ctl_json_put_number(json, service->backends[i].weight);
+		ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH));
+		ctl_json_put_text(json, ctl_health_word(&figures));
+		ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_REACHED));
+		ctl_json_put(json,
+			view->services[place].confs[i].has_next_hop ? "true" : "false");
 		ctl_json_put(json, "}");
 	}
 }

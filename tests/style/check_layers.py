@@ -28,6 +28,7 @@ LIBRARIES = {
     "libmicrohttpd": r"microhttpd\.h",
     "libsystemd": r"systemd/.*\.h",
     "cmocka": r"cmocka\.h",
+    "ncurses": r"curses\.h",
     "libcrypto": r"openssl/.*\.h",
     "intrinsics": r"immintrin\.h",
 }
@@ -35,7 +36,7 @@ SYSTEM = re.compile(
     r"(assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal"
     r"|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings"
     r"|tgmath|threads|time|uchar|wchar|wctype|dirent|endian|fcntl|fnmatch|getopt|glob|grp"
-    r"|ifaddrs|libgen|malloc|netdb|poll|pthread|pwd|regex|sched|semaphore|spawn|syslog|termios"
+    r"|ifaddrs|langinfo|libgen|malloc|netdb|poll|pthread|pwd|regex|sched|semaphore|spawn|syslog|termios"
     r"|ucontext|unistd|sysexits)\.h|(sys|net|netinet|arpa|linux|asm|bits)/.*\.h")
 
 # The first pattern that matches a file's path gives what it may include besides the system's
@@ -67,6 +68,8 @@ RULES = [
     (r"tools/decap/.*",
      [r"tools/decap/.*", r"lb/core/lb_(addr|compiler)\.h"], {"jansson", "libbpf"}),
     (r"tools/compare_fill_keys\.c", [r"tools/.*", r"lb/core/.*"], {"libcrypto"}),
+    (r"tools/shuntctl_top\.c",
+     [r"tools/.*", r"lb/core/.*", r"lb/control/ctl_proto\.h"], {"jansson", "ncurses"}),
     (r"tools/.*",
      [r"tools/.*", r"config/.*", r"lb/core/.*", r"lb/control/ctl_proto\.h"], {"jansson"}),
     (r"tests/(unit|property|fuzz)/.*", [r".*"],
