@@ -700,7 +700,7 @@ answer_neighbor(const struct dp_snapshot *snapshot, struct rte_mbuf *m)
 
 /* The last look at what is for no service. */
 static enum lb_verdict
-leave_to_kernel(const struct stages *s, const struct lb_packet *packet, struct rte_mbuf *m,
+leave_to_kernel(const struct dp_stages *s, const struct lb_packet *packet, struct rte_mbuf *m,
 	const struct dp_decision *d)
 {
 	const struct dp_snapshot *snapshot = s->snapshot;

@@ -130,7 +130,9 @@ take_packet(struct taking *t, unsigned int i)
 	struct lb_usual usual;
 	uint16_t ethertype;
 
-	if (unlikely(n_bytes < LB_USUAL_V4_READ_BYTES || m->nb_segs != 1))
+	/* Frames to a group of the link are no host's. */
+	if (unlikely(
+		    n_bytes < LB_USUAL_V4_READ_BYTES || m->nb_segs != 1 || (frame[0] & 1) != 0))
 		return false;
 	memcpy(&ethertype, frame + LB_USUAL_IP_OFFSET - 2, 2);
 	frame += LB_USUAL_IP_OFFSET;

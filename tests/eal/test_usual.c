@@ -107,6 +107,8 @@ build(struct pair *pair, uint8_t *frame)
 		if (n >= IP_AT + 20 && one_in(pair, 2))
 			pb_fix_ipv4_csum(frame + IP_AT);
 	}
+	if (one_in(pair, 64))
+		frame[0] ^= 1; /* to a group of the link */
 	return one_in(pair, 64) ? xrand_below(&pair->random, (uint32_t)n) : n;
 }
 
