@@ -130,7 +130,7 @@ ROWS = [
     ("cut within the ports, but nobody's", cut(wire.tcp(CLIENT, "198.51.100.99", 1, 80), 36),
      "kernel"),
     ("a later fragment of ICMP",
-     at(0, wire.ipv4(CLIENT, VIP, wire.ICMP, b"\0" * 64, fragment=185)), "kernel"),
+     at(0, wire.ipv4(CLIENT, VIP, wire.ICMP, b"\0" * 64, fragment=185)), "fragment_unmatched"),
     ("cut and its checksum wrong", cut(tcp(csum=0x1234), 14 + 59), "bad_checksum"),
     ("no IP at all", at(0, b"\0" * 46, ethertype=0x0806), "kernel"),
     ("a length and no EtherType", at(0, b"\0" * 46, ethertype=46), "kernel"),
