@@ -22,7 +22,7 @@ _shuntctl()
 			;;
 		-t | --timeout | --address | --protocol | --port | --table | --affinity | --forward | \
 			--tunnel-port | --vni | --carry | --echo | --fragment | --mss-clamp | \
-			--quic | --weight | --state | --mac | --zone | --quic-id | --revision | --service | --host | \
+			--quic | --health | --slow-start | --min-healthy | --when-all-down | --weight | --state | --mac | --zone | --quic-id | --revision | --service | --host | \
 			--net | --count | --sample | --seconds | --backend | --client | --idle | --by)
 			((++i))
 			;;
@@ -51,8 +51,10 @@ _shuntctl()
 	--echo) names=(reply forward drop) ;;
 	--fragment) names=(inner outer drop) ;;
 	--mss-clamp) names=(auto) ;;
+	--when-all-down) names=(keep drop) ;;
 	--state) names=(up drain down) ;;
-	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --weight | --mac | --zone | --quic-id | --revision | \
+	-t | --timeout | --address | --port | --tunnel-port | --vni | --quic | --health | --slow-start | \
+		--min-healthy | --weight | --mac | --zone | --quic-id | --revision | \
 		--host | --net | --count | --sample | --seconds | --client | --idle)
 		return
 		;;
@@ -77,7 +79,8 @@ _shuntctl()
 			'service add')
 				names+=(--address --protocol --port --forward --table --affinity
 					--tunnel-port --vni --carry --echo --fragment
-					--mss-clamp --quic --save)
+					--mss-clamp --quic --health --slow-start --min-healthy
+					--when-all-down --save)
 				;;
 			'config push') names+=(--revision) ;;
 			'backend add') names+=(--weight --state --mac --zone --quic-id --save) ;;

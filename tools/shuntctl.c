@@ -32,6 +32,8 @@ static const char help[] =
 	"              [--echo reply|forward|drop] [--fragment inner|outer|drop]\n"
 	"              [--mss-clamp auto|N]\n"
 	"              [--quic CONFIG_ID:SERVER_ID_LENGTH:NONCE_LENGTH,...]\n"
+	"              [--health type=TYPE[,KEY=VALUE]...] [--slow-start TIME]\n"
+	"              [--min-healthy N] [--when-all-down keep|drop]\n"
 	"  service remove NAME        and all of its backends\n"
 	"  backend list [SERVICE]     backends, with their slots and figures\n"
 	"  backend add SERVICE/NAME ADDRESS [--weight N] [--state up|drain|down]\n"
@@ -102,6 +104,10 @@ static const struct option long_options[] = {
 	{"fragment", required_argument, NULL, FIRST_VALUE + SHUNTCTL_FRAGMENT},
 	{"mss-clamp", required_argument, NULL, FIRST_VALUE + SHUNTCTL_MSS_CLAMP},
 	{"quic", required_argument, NULL, FIRST_VALUE + SHUNTCTL_QUIC},
+	{"health", required_argument, NULL, FIRST_VALUE + SHUNTCTL_HEALTH},
+	{"slow-start", required_argument, NULL, FIRST_VALUE + SHUNTCTL_SLOW_START},
+	{"min-healthy", required_argument, NULL, FIRST_VALUE + SHUNTCTL_MIN_HEALTHY},
+	{"when-all-down", required_argument, NULL, FIRST_VALUE + SHUNTCTL_WHEN_ALL_DOWN},
 	{"weight", required_argument, NULL, FIRST_VALUE + SHUNTCTL_WEIGHT},
 	{"state", required_argument, NULL, FIRST_VALUE + SHUNTCTL_STATE},
 	{"mac", required_argument, NULL, FIRST_VALUE + SHUNTCTL_MAC},
@@ -129,7 +135,8 @@ static const struct option long_options[] = {
 #define SERVICE_OPTIONS                                                                        \
 	(BIT(ADDRESS) | BIT(PROTOCOL) | BIT(PORT) | BIT(TABLE) | BIT(AFFINITY) |               \
 		BIT(FORWARD) | BIT(TUNNEL_PORT) | BIT(VNI) | BIT(CARRY) | BIT(ECHO) |          \
-		BIT(FRAGMENT) | BIT(MSS_CLAMP) | BIT(QUIC))
+		BIT(FRAGMENT) | BIT(MSS_CLAMP) | BIT(QUIC) | BIT(HEALTH) | BIT(SLOW_START) |   \
+		BIT(MIN_HEALTHY) | BIT(WHEN_ALL_DOWN))
 #define BACKEND_OPTIONS (BIT(WEIGHT) | BIT(STATE) | BIT(MAC) | BIT(ZONE) | BIT(QUIC_ID))
 #define TRACE_OPTIONS                                                                          \
 	(BIT(SERVICE) | BIT(HOST) | BIT(NET) | BIT(PORT) | BIT(PROTOCOL) | BIT(COUNT) |        \

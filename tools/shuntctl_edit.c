@@ -233,18 +233,44 @@ make_table(const char *text)
 	return split_text(text, strlen(text), keys, LB_N_ELEMENTS(keys));
 }
 
+/* Of KEY=VALUE,...; a value has no comma. What has no '=' is a key without one. */
+static json_t *
+make_check(const char *text)
+{
+	json_t *object = json_object();
+	int failed = object == NULL;
+
+	while (failed == 0) {
+		const size_t n = strcspn(text, ",");
+		const char *equals = memchr(text, '=', n);
+		const size_t n_key = equals != NULL ? (size_t)(equals - text) : n;
+		json_t *value =
+			equals != NULL ? json_stringn(equals + 1, n - n_key - 1) : json_null();
+
+		failed |= json_object_setn_new(object, text, n_key, value);
+		if (text[n] == '\0')
+			return object;
+		text += n + 1;
+	}
+	json_decref(object);
+	return NULL;
+}
+
 int
 shuntctl_service_add(struct shuntctl *ctl)
 {
 	static const enum shuntctl_value values[] = {SHUNTCTL_ADDRESS, SHUNTCTL_PROTOCOL,
 		SHUNTCTL_PORT, SHUNTCTL_AFFINITY, SHUNTCTL_FORWARD, SHUNTCTL_TUNNEL_PORT,
-		SHUNTCTL_VNI, SHUNTCTL_ECHO, SHUNTCTL_FRAGMENT, SHUNTCTL_MSS_CLAMP};
+		SHUNTCTL_VNI, SHUNTCTL_ECHO, SHUNTCTL_FRAGMENT, SHUNTCTL_MSS_CLAMP,
+		SHUNTCTL_SLOW_START, SHUNTCTL_MIN_HEALTHY, SHUNTCTL_WHEN_ALL_DOWN};
 	static const char *const keys[] = {CTL_KEY_ADDRESS, CTL_KEY_PROTOCOL, CTL_KEY_PORT,
 		CTL_KEY_AFFINITY, CTL_KEY_FORWARD, CTL_KEY_TUNNEL_PORT, CTL_KEY_VNI,
-		CTL_KEY_ECHO, CTL_KEY_FRAGMENT, CTL_KEY_MSS_CLAMP};
+		CTL_KEY_ECHO, CTL_KEY_FRAGMENT, CTL_KEY_MSS_CLAMP, CTL_KEY_SLOW_START,
+		CTL_KEY_MIN_HEALTHY, CTL_KEY_WHEN_ALL_DOWN};
 	const char *table = ctl->values[SHUNTCTL_TABLE];
 	const char *carry = ctl->values[SHUNTCTL_CARRY];
 	const char *quic = ctl->values[SHUNTCTL_QUIC];
+	const char *health = ctl->values[SHUNTCTL_HEALTH];
 	json_t *params = add_values(json_pack("{s:s}", CTL_KEY_NAME, ctl->args[0]), ctl, values,
 		keys, LB_N_ELEMENTS(values));
 	int failed = params == NULL;
@@ -256,6 +282,8 @@ shuntctl_service_add(struct shuntctl *ctl)
 			make_list(carry, json_stringn));
 	if (quic != NULL)
 		failed |= json_object_set_new(params, CTL_KEY_QUIC, make_list(quic, make_quic));
+	if (health != NULL)
+		failed |= json_object_set_new(params, CTL_KEY_HEALTH, make_check(health));
 	if (failed != 0) {
 		json_decref(params);
 		params = NULL;

@@ -532,6 +532,26 @@ class Rows(HealthCase):
         self.assertEqual(set(self.shown(daemon, "health").values()), {"unknown"})
         self.assertEqual(len(self.fetch(4, PORTS["ipip"], 6)), 6)
 
+    def test_service_add_takes_checks(self):
+        daemon = self.run_with(self.make())
+        add = ("service", "add", "new", "--address", lab.VIP[4], "--protocol", "tcp", "--port",
+               "7000")
+        daemon.ctl(*add, "--health", f"type=https,port={TLS_PORT},path=/a?b=c,verify=false,"
+                   "expect=200-299,interval=300ms,timeout=300ms,via=tunnel",
+                   "--slow-start", "1s", "--min-healthy", "2", "--when-all-down", "drop")
+        daemon.ctl("backend", "add", "new/s1", lab.farm_address(4, 1))
+        self.wait_for(daemon, "s1", "up", "new")
+        shown = daemon.ctl("config", "show")
+        for words in ("type: https, port: 9443, path: \"/a?b=c\", expect: [200-299], verify: false, "
+                      "via: tunnel, interval: 300ms", "slow_start: 1s", "min_healthy: 2",
+                      "when_all_down: drop"):
+            self.assertIn(words, shown)
+        add = ("service", "add", "bad", *add[3:-1], "7001", "--health")
+        for words, said in (("type=tcp,colour", "unknown key 'colour'"),
+                            ("port=80", "this check has no key 'type'"),
+                            ("type=icmp,via=tunnel", "via: tunnel is for type tcp")):
+            self.assertIn(said, daemon.ctl(*add, words, status=lab.BAD_USAGE))
+
     def test_it_stops_while_everybody_hangs(self):
         daemon = self.run_with(self.make({"interval": "1h", "timeout": "1h"}))
         for name in BACKENDS:
