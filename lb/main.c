@@ -123,8 +123,11 @@ start_dpdk(const struct dp_start_conf *conf)
 {
 	struct messages messages;
 	FILE *to = open_messages(&messages);
+	int ret = dp_start(conf, to);
 
-	return close_messages(&messages, dp_start(conf, to));
+	if (ret == 0)
+		ret = dp_capture_start(conf, to);
+	return close_messages(&messages, ret);
 }
 
 static int

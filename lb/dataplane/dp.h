@@ -341,6 +341,14 @@ unsigned int dp_workers_auto(void);
 int dp_start(const struct dp_start_conf *conf, FILE *messages) lb_must_check;
 
 /**
+ * Let dpdk-dumpcap and its like capture at the ports, where conf->extra has --proc-type; nothing
+ * otherwise. After dp_start(), and for a program with all of DPDK.
+ *
+ * @retval -errno  DPDK's reason; messages was told.
+ */
+int dp_capture_start(const struct dp_start_conf *conf, FILE *messages) lb_must_check;
+
+/**
  * Start the EAL for a process without privileges: no hugepages, no devices, no files.
  *
  * Once a process. The calling thread becomes the main lcore and keeps its CPU affinity.

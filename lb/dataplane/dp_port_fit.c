@@ -30,22 +30,38 @@
 #define ROOM_UNIT 1024u
 #define ROOM_MIN  2048u
 
-bool
-dp_port_wants_huge_pages(const char *extra)
+/* Whether one of n options is among arguments split at blanks. NULL: there are none. */
+static bool
+has_option(const char *extra, const char *const options[], size_t n_options)
 {
-	static const char *const options[] = {"--huge-dir", "--huge-unlink", "--socket-mem",
-		"--socket-limit", "--single-file-segments"};
-
 	while (extra != NULL && *extra != '\0') {
 		const size_t n = strcspn(extra, " \t=");
 
-		for (size_t i = 0; i < LB_N_ELEMENTS(options); i++)
+		for (size_t i = 0; i < n_options; i++)
 			if (n == strlen(options[i]) && strncmp(extra, options[i], n) == 0)
 				return true;
 		extra += strcspn(extra, " \t");
 		extra += strspn(extra, " \t");
 	}
 	return false;
+}
+
+bool
+dp_port_wants_sharing(const char *extra)
+{
+	static const char *const options[] = {"--proc-type"};
+
+	return has_option(extra, options, LB_N_ELEMENTS(options));
+}
+
+bool
+dp_port_wants_huge_pages(const char *extra)
+{
+	static const char *const options[] = {"--huge-dir", "--huge-unlink", "--socket-mem",
+		"--socket-limit", "--single-file-segments"};
+
+	return dp_port_wants_sharing(extra) ||
+	       has_option(extra, options, LB_N_ELEMENTS(options));
 }
 
 uint32_t

@@ -22,7 +22,11 @@
 	(DP_PORT_XDP_OBJECT_BYTES - RTE_CACHE_LINE_SIZE -                                      \
 		(unsigned int)sizeof(struct rte_mbuf) - (unsigned int)DP_BESIDE_BYTES)
 
-/** Whether arguments of the EAL, split at blanks, ask for huge pages. NULL: there are none. */
+/** Whether arguments of the EAL, split at blanks, ask for memory that other processes of DPDK
+ * can share, by --proc-type. NULL: there are none. */
+bool dp_port_wants_sharing(const char *extra);
+
+/** Whether they ask for huge pages, as the above does. */
 bool dp_port_wants_huge_pages(const char *extra);
 
 /** The largest MTU that the device takes, bytes. */

@@ -212,8 +212,10 @@ add_memory(struct arguments *args, const struct dp_start_conf *conf)
 	const uint64_t n_waiting = (uint64_t)conf->n_workers * conf->n_waiting;
 
 	if (has_huge_pages()) {
+		/* Other processes find memory by its files. */
+		if (!dp_port_wants_sharing(conf->extra))
+			add_argument(args, "--in-memory");
 		/* A file for each page would soon be more than a process may have open. */
-		add_argument(args, "--in-memory");
 		add_argument(args, "--single-file-segments");
 		return;
 	}

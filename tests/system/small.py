@@ -119,6 +119,7 @@ class Balancer:
         self.config = self.folder / "shunt.yaml"
         self.log = self.folder / "log"
         self.more = {}  # keys of the file
+        self.arguments = []
         self.process = None
 
     def write(self, *of_services):
@@ -137,7 +138,7 @@ class Balancer:
     def start(self):
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [SHUNTD, "--config", self.config], stderr=log,
+                [SHUNTD, "--config", self.config, *self.arguments], stderr=log,
                 env={"RUNTIME_DIRECTORY": str(self.folder), **os.environ})
         wait_until(lambda: "shuntd: ready" in self.words() or self.process.poll() is not None,
                    self.words)
@@ -168,11 +169,13 @@ class SmallCase(unittest.TestCase):
 
     maxDiff = 4000
     more = {}
+    arguments = []
 
     @classmethod
     def setUpClass(cls):
         cls.balancer = Balancer()
         cls.balancer.more = cls.more
+        cls.balancer.arguments = cls.arguments
         cls.addClassCleanup(cls.balancer.remove)
         cls.servers = {}
         cls.addClassCleanup(lambda: [server.stop() for server in cls.servers.values()])

@@ -24,6 +24,7 @@ test_huge_pages_are_asked_for_by_name(void **state)
 		{"--huge-unlink", true},
 		{"--huge-unlinked", false},
 		{"--no-huge", false},
+		{"--proc-type=primary", true},
 	};
 
 	(void)state;
