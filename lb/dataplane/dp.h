@@ -341,8 +341,8 @@ unsigned int dp_workers_auto(void);
 int dp_start(const struct dp_start_conf *conf, FILE *messages) lb_must_check;
 
 /**
- * Let dpdk-dumpcap and its like capture at the ports, where conf->extra has --proc-type; nothing
- * otherwise. After dp_start(), and for a program with all of DPDK.
+ * Let dpdk-dumpcap and its like capture at the ports, where conf->extra has --proc-type;
+ * nothing otherwise. After dp_start(), and for a program with all of DPDK.
  *
  * @retval -errno  DPDK's reason; messages was told.
  */
