@@ -855,7 +855,7 @@ release(const struct dp_stages *s, struct rte_mbuf *m, const struct lb_fragment_
 	struct dp_traced traced = {&packet, &d, now_ns, m->pkt_len, m->port};
 
 	/* It has been parsed before, with this result. */
-	if (dp_mbuf_parse(m, m->pkt_len, &packet) == LB_FORWARD) {
+	if (dp_mbuf_parse(m, dp_beside(m)->wire_bytes, &packet) == LB_FORWARD) {
 		d.verdict = (uint8_t)follow_first(s, &packet, first, now_ns, &m, &d);
 	} else {
 		d.verdict = LB_DROP_TRUNCATED;
@@ -885,6 +885,7 @@ take_later(const struct dp_stages *s, uint16_t i)
 		    &first)) {
 		dp_beside(m)->decision = *d;
 		dp_beside(m)->now_ns = burst->now_ns[i];
+		dp_beside(m)->wire_bytes = burst->wire_bytes[i];
 		return (enum lb_verdict)DP_AWAY;
 	}
 	return follow_first(s, &s->packets[i], &first, burst->now_ns[i], &burst->pkts[i], d);
@@ -991,6 +992,7 @@ finish_first(struct dp_stages *s, uint16_t i)
 	lb_fragment_describe(packet, &first.key, &first.range);
 	if (home != worker->index) {
 		dp_beside(first.packet)->decision = *d;
+		dp_beside(first.packet)->wire_bytes = burst->wire_bytes[i];
 		d->verdict = dp_fragment_send_home(worker, home, &first) ? DP_AWAY
 									 : LB_DROP_HANDOFF_FULL;
 		return;
@@ -1144,7 +1146,7 @@ dp_forward_first(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	s.snapshot = snapshot;
 	d.verdict = (uint8_t)check_again(snapshot, &d);
 	/* It has been parsed before, with this result. */
-	if (dp_mbuf_parse(own.packet, own.packet->pkt_len, &packet) == LB_FORWARD)
+	if (dp_mbuf_parse(own.packet, dp_beside(own.packet)->wire_bytes, &packet) == LB_FORWARD)
 		traced.packet = &packet;
 	else if (d.verdict <= LB_TO_KERNEL)
 		d.verdict = LB_DROP_TRUNCATED;

@@ -23,6 +23,7 @@ struct dp_beside {
 	uint64_t now_ns;             /**< when it came; of one that has waited */
 	uint64_t number;             /**< a batch's */
 	uint64_t cookie;
+	uint32_t wire_bytes; /**< on the wire; of one that waits or is on its way home */
 };
 
 #define DP_BESIDE_BYTES RTE_ALIGN_CEIL(sizeof(struct dp_beside), RTE_MBUF_PRIV_ALIGN)

@@ -61,6 +61,19 @@ class Workers(lib.ReplayCase):
             with self.subTest(workers=n):
                 self.assertEqual(self.everything(packets, "--workers", n), one)
 
+    def test_a_first_fragment_that_the_capture_cut(self):
+        packets = []
+        for i in range(16):
+            first = wire.pieces(wire.udp(f"203.0.113.{i + 1}", VIP, 5, 99, b"x" * 400, ident=i), 104)[0]
+            packet = at(i / 100, first)
+            packet.wire = len(packet.data)
+            packet.data = packet.data[:60]
+            packets.append(packet)
+        for n in (1, 2, 4):
+            with self.subTest(workers=n):
+                result = self.replay(packets, config(service(protocol="udp")), args=["-n", str(n)])
+                self.assertEqual(result.column("verdict"), ["kernel"] * 16)
+
     def test_what_the_configuration_says_of_workers_is_shuntd_s(self):
         packets = mixed_packets(300)
         results = []
