@@ -20,7 +20,9 @@ enum {
 	PORTS_BYTES = 4, /* of either, at its beginning */
 	TCP_DATA_OFFSET_AT = 12,
 	ICMP_BYTES = 8,
-	QUOTED_L4_BYTES = 8,  /* all that RFC 792 promises */
+	QUOTED_L4_BYTES = 8, /* all that RFC 792 promises */
+	LAST_SEGMENT = 8,    /* where a routing header has it, of those that say */
+	IPV6_ADDR_BYTES = 16,
 	EXTENSION_BYTES = 8,  /* the shortest, whichever it is */
 	IP_BYTES_MAX = 65535, /* IPv4: with its header; IPv6: without the fixed one */
 	FRAGMENT_UNIT = 8,
@@ -69,7 +71,9 @@ struct chain {
 	uint8_t proto;    /* what it is */
 	bool is_first_fragment;
 	bool is_later_fragment;
+	bool is_quote;            /* past segments left, if the last of them is shown */
 	bool is_final;            /* no routing header has segments left */
+	const uint8_t *last;      /* segment, the destination; NULL: it is in the IP header */
 	uint32_t fragment_id;     /* of a fragment: its identification, */
 	uint16_t fragment;        /* its header's offset and flags, */
 	uint16_t fragment_offset; /* and where its payload begins; otherwise 0 */
@@ -158,6 +162,13 @@ note_fragment(struct chain *chain, const uint8_t *p, size_t payload_offset)
  * Pass one extension header. What it says may end the walk: then chain stays at it, or
  * for a later fragment, after it.
  */
+/* Types 2 (RFC 6275) and 4 (RFC 8754) have the last of their segments first. */
+static bool
+has_last_segment(const uint8_t *routing, size_t n)
+{
+	return (routing[2] == 2 || routing[2] == 4) && n >= LAST_SEGMENT + IPV6_ADDR_BYTES;
+}
+
 static enum lb_verdict
 walk_extension(const struct view *view, struct chain *chain)
 {
@@ -174,8 +185,11 @@ walk_extension(const struct view *view, struct chain *chain)
 		return verdict;
 
 	if (chain->proto == IPPROTO_ROUTING && p[3] != 0) {
-		chain->is_final = false;
-		return LB_FORWARD;
+		if (!chain->is_quote || !has_last_segment(p, n)) {
+			chain->is_final = false;
+			return LB_FORWARD;
+		}
+		chain->last = p + LAST_SEGMENT;
 	}
 	if (chain->proto == IPPROTO_FRAGMENT) {
 		verdict = note_fragment(chain, p, (size_t)(p - view->bytes) + n);
@@ -246,7 +260,7 @@ parse_quote_v4(const struct view *view, const uint8_t *p, struct quote *out)
 static enum lb_verdict
 parse_quote_v6(const struct view *view, const uint8_t *p, struct quote *out)
 {
-	struct chain chain = {0};
+	struct chain chain = {.is_quote = true};
 	enum lb_verdict verdict;
 
 	verdict = need(view, p, IPV6_BYTES);
@@ -260,14 +274,15 @@ parse_quote_v6(const struct view *view, const uint8_t *p, struct quote *out)
 	verdict = walk_extensions(view, &chain);
 	if (verdict != LB_FORWARD)
 		return verdict;
-	/* Before its last hop a packet's destination is not yet the client; and what a later
+	/* Before its last hop a packet's destination is not yet the client, and not every
+	 * routing header says who that is; what a later
 	 * fragment is of, its first alone may say. */
 	if (!chain.is_final || (chain.is_later_fragment && is_extension(chain.proto)))
 		return LB_DROP_UNSUPPORTED_L4;
 
 	out->is_later = chain.is_later_fragment;
 	out->src = load_v6(p + 8);
-	out->dst = load_v6(p + 24);
+	out->dst = load_v6(chain.last != NULL ? chain.last : p + 24);
 	out->proto = chain.proto;
 	out->l4 = chain.p;
 	if (lb_addr_is_v4(&out->src) || lb_addr_is_v4(&out->dst))

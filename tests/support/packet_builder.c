@@ -182,8 +182,12 @@ put_extension(const struct pb_layer *l, uint8_t *p)
 		put16(p + 2, (unsigned int)l->fragment);
 	else
 		p[1] = (uint8_t)(l->type == 51 ? n / 4 - 2 : n / 8 - 1);
-	if (l->type == 43)
+	if (l->type == 43) {
+		p[2] = (uint8_t)l->routing;
 		p[3] = (uint8_t)l->segments_left;
+		if (n >= 24 && l->dst != NULL)
+			put_addr(p + 8, AF_INET6, l->dst, PB_CLIENT_V6);
+	}
 }
 
 static void

@@ -62,6 +62,7 @@ struct pb_layer {
 	int type;      /* ICMP; EXTENSION: which */
 	int code;
 	int segments_left; /* EXTENSION 43 */
+	int routing;       /* EXTENSION 43: its type; of 24 bytes and more, dst is at 8 */
 };
 
 #define ETHER(...)                                                                             \
