@@ -460,6 +460,7 @@ test_a_fragment_keeps_what_it_is_known_by(void **state)
 		EXPECT(get16(f.bytes + 20) == (fields[i] & 0x7fffu), "%04x: %04x", fields[i],
 			get16(f.bytes + 20));
 		EXPECT(get16(f.bytes + 18) == id, "%04x: another id", fields[i]);
+		free(f.bytes);
 	}
 }
 
