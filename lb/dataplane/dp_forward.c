@@ -390,8 +390,9 @@ find_stage(struct dp_stages *s, uint16_t from)
 			const uint32_t id = lb_flow_backend(flows, s->refs[i]);
 
 			__builtin_prefetch(&backends[id], 0, TO_L2);
-			/* An outer IPv6 header reaches into the next line. */
-			if (s->packets[i].is_v6)
+			/* An outer IPv6 header, of most that carry IPv6, reaches into the next
+			 * line. */
+			if (s->is_usual[i] ? s->is_v6[i] : s->packets[i].is_v6)
 				__builtin_prefetch((const uint8_t *)&backends[id] +
 							   LB_CACHE_LINE,
 					0, TO_L2);
@@ -672,6 +673,8 @@ flow_stage(struct dp_stages *s, uint16_t from)
 				    dp_usual_follow_entry(s, i, s->refs[i])))
 				continue;
 			unmake_usual(s, i);
+			if (unlikely(d->verdict != LB_FORWARD))
+				continue;
 		}
 		d->verdict = (uint8_t)choose_backend(s, i, s->refs[i]);
 		/* It is counted when it has left. */
