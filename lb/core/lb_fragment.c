@@ -572,6 +572,22 @@ lb_fragment_first(struct lb_fragment_table *table, const struct lb_fragment_key 
 	return note_range(table, d, range, now_ns);
 }
 
+bool
+lb_fragment_contradicts(struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	const struct lb_fragment_decision *decision)
+{
+	struct datagram *d = look_up(table, key, place_of(table, key));
+
+	if (d == NULL || d->state != DECIDED || d->verdict != LB_FORWARD)
+		return false;
+	if (decision->verdict == LB_FORWARD && decision->owner.entropy == d->owner.entropy)
+		return false;
+	if (decision->verdict > LB_TO_KERNEL) /* as after a change: it leaves no way */
+		return false;
+	(void)give_up(table, d, LB_DROP_FRAGMENT_OVERLAP);
+	return true;
+}
+
 void
 lb_fragment_decide(struct lb_fragment_table *table, const struct lb_fragment_key *key,
 	const struct lb_fragment_decision *decision)

@@ -167,6 +167,17 @@ enum lb_verdict lb_fragment_first(struct lb_fragment_table *table,
 	uint64_t now_ns) lb_must_check;
 
 /**
+ * Whether a repeated first fragment is of another flow than the one that was decided on: then
+ * its sender uses the identification again for another datagram, and no later fragment can be
+ * told whose it is. The datagram is given up, as LB_DROP_FRAGMENT_OVERLAP.
+ *
+ * @param decision  What is to become of it, before it is done: LB_FORWARD with its entropy, or
+ *                  another verdict.
+ */
+bool lb_fragment_contradicts(struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	const struct lb_fragment_decision *decision) lb_must_check;
+
+/**
  * What became of a first fragment, after lb_fragment_first() said LB_FORWARD of it: the others
  * of its datagram go the same way. Then take what waits, by lb_fragment_take(). Of a repetition
  * it changes nothing: the first decision stands.

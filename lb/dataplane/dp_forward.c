@@ -946,10 +946,11 @@ settle_first(const struct dp_stages *s, const struct lb_packet *packet, struct d
 	uint64_t now_ns, struct dp_decision *d)
 {
 	struct lb_fragment_table *table = s->worker->fragments.table;
-	const enum lb_verdict fits =
-		lb_fragment_first(table, &first->key, &first->range, now_ns);
-	struct lb_fragment_decision decision;
+	enum lb_verdict fits = lb_fragment_first(table, &first->key, &first->range, now_ns);
+	struct lb_fragment_decision decision = describe(d);
 
+	if (fits == LB_FORWARD && lb_fragment_contradicts(table, &first->key, &decision))
+		fits = LB_DROP_FRAGMENT_OVERLAP;
 	if (fits != LB_FORWARD && d->verdict <= LB_TO_KERNEL)
 		d->verdict = (uint8_t)fits;
 	if (fits != LB_FORWARD)

@@ -102,6 +102,9 @@ put(const struct lb_fragment_key *key)
 	(void)lb_fragment_first(&table, key, &range, any_u64(0, UINT64_MAX));
 	keeps_to_rule(&table, 1);
 	make_any_table(1);
+	(void)lb_fragment_contradicts(&table, key, &decision);
+	keeps_to_rule(&table, 1);
+	make_any_table(1);
 	lb_fragment_decide(&table, key, &decision);
 	keeps_to_rule(&table, 1);
 	make_any_table(1);

@@ -332,6 +332,18 @@ class Fragments(lib.ReplayCase):
                         self.assertEqual(result.column("reason"), ["fragment_overlap"] * 4)
                         self.assertEqual(result.output.packets, [])
 
+    def test_an_identification_used_again_by_another_flow(self):
+        """One lost its last fragment; nobody can tell whose the later ones are, so none leave."""
+        for family in (4, 6):
+            parts = wire.pieces(Client(family, 1).whole(), 104)
+            again = wire.pieces(Client(family, 1).whole(sport=4711), 104)
+            for n in (1, 2, 4):
+                with self.subTest(family=family, workers=n):
+                    result = self.replay([at(0, packet) for packet in [parts[0], parts[0], *again]],
+                                         SETTINGS, args=["--workers", n])
+                    self.assertEqual(result.column("reason"),
+                                     [None] * 2 + ["fragment_overlap"] * len(again))
+
     def test_without_a_kernel_there_is_no_service(self):
         sends = []
         for number, order in enumerate((1, -1)):

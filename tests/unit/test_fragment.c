@@ -399,6 +399,36 @@ later(struct lb_fragment_table *table, const struct lb_fragment_key *key, unsign
 	return (int)out.verdict;
 }
 
+/* Two senders behind one address, say, of which one lost its datagram's last fragment. */
+static void
+test_an_identification_used_again_for_another_flow(void **state)
+{
+	const struct lb_fragment_range range = {0, 104, true};
+	struct lb_fragment_decision other = served, kernel = {.verdict = LB_TO_KERNEL};
+	struct lb_fragment_decision dropped = {.verdict = LB_DROP_NO_BACKEND};
+	const struct lb_fragment_key key = key_of(1, false);
+	struct lb_fragment_table *table = new_table(&usual);
+
+	(void)state;
+	other.owner.entropy++;
+	assert_false(lb_fragment_contradicts(table, &key, &served));
+	assert_int_equal(lb_fragment_first(table, &key, &range, 0), LB_FORWARD);
+	assert_false(lb_fragment_contradicts(table, &key, &other));
+	lb_fragment_decide(table, &key, &served);
+	assert_false(lb_fragment_contradicts(table, &key, &served));
+	assert_false(lb_fragment_contradicts(table, &key, &dropped));
+	assert_int_equal(later(table, &key, 104, 104, true, 0), LB_FORWARD);
+	assert_true(lb_fragment_contradicts(table, &key, &other));
+	assert_int_equal(later(table, &key, 208, 104, true, 0), LB_DROP_FRAGMENT_OVERLAP);
+	assert_int_equal(lb_fragment_first(table, &key, &range, 0), LB_DROP_FRAGMENT_OVERLAP);
+
+	free(table);
+	table = new_table(&usual);
+	assert_int_equal(first(table, &key, 104, 0), LB_FORWARD);
+	assert_true(lb_fragment_contradicts(table, &key, &kernel));
+	free(table);
+}
+
 static void
 test_each_part_of_the_key_tells_datagrams_apart(void **state)
 {
@@ -1058,6 +1088,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_row_goes_step_by_step),
+		cmocka_unit_test(test_an_identification_used_again_for_another_flow),
 		cmocka_unit_test(test_time_may_wrap),
 		cmocka_unit_test(test_each_part_of_the_key_tells_datagrams_apart),
 		cmocka_unit_test(test_a_datagram_is_known_by_its_key_and_not_by_its_hash),
