@@ -567,8 +567,6 @@ lb_fragment_first(struct lb_fragment_table *table, const struct lb_fragment_key 
 		d = make(table, choose_entry(table, place.set, now_ns), key, place.tag, now_ns);
 	if (d->state != UNDECIDED && d->verdict > LB_TO_KERNEL)
 		return (enum lb_verdict)d->verdict;
-	if (d->state == DECIDED && d->verdict == LB_TO_KERNEL)
-		return LB_FORWARD;
 	return note_range(table, d, range, now_ns);
 }
 
@@ -578,11 +576,12 @@ lb_fragment_contradicts(struct lb_fragment_table *table, const struct lb_fragmen
 {
 	struct datagram *d = look_up(table, key, place_of(table, key));
 
-	if (d == NULL || d->state != DECIDED || d->verdict != LB_FORWARD)
-		return false;
-	if (decision->verdict == LB_FORWARD && decision->owner.entropy == d->owner.entropy)
+	if (d == NULL || d->state != DECIDED || d->verdict > LB_TO_KERNEL)
 		return false;
 	if (decision->verdict > LB_TO_KERNEL) /* as after a change: it leaves no way */
+		return false;
+	if (decision->verdict == d->verdict &&
+		(d->verdict != LB_FORWARD || decision->owner.entropy == d->owner.entropy))
 		return false;
 	(void)give_up(table, d, LB_DROP_FRAGMENT_OVERLAP);
 	return true;
@@ -666,11 +665,14 @@ lb_fragment_later(struct lb_fragment_table *table, const struct lb_fragment_key 
 
 	decision.verdict = (enum lb_verdict)d->verdict;
 	decision.owner = d->owner;
-	if (decision.verdict <= LB_REPLY) {
+	if (decision.verdict <= LB_TO_KERNEL) {
+		const uint16_t seen_bytes = d->seen_bytes;
 		const enum lb_verdict fits = note_range(table, d, range, now_ns);
 
 		if (fits != LB_FORWARD)
 			decision.verdict = fits;
+		else if (decision.verdict == LB_REPLY && d->seen_bytes == seen_bytes)
+			decision.verdict = LB_DROP_RATE_LIMITED; /* it has been answered */
 		forget_if_complete(table, d);
 	}
 	*out = decision;

@@ -190,7 +190,8 @@ void lb_fragment_decide(struct lb_fragment_table *table, const struct lb_fragmen
  *
  * @param[out] out  Where the result is false: what becomes of it. Its verdict is what was
  *                  decided of the first, or LB_DROP_FRAGMENT_BAD (range is none of a later
- *                  fragment), _OVERLAP or _EXCESS, and owner then of no meaning. Untouched
+ *                  fragment), _OVERLAP or _EXCESS, and owner then of no meaning. Of what is
+ *                  answered a repetition is LB_DROP_RATE_LIMITED: the answer was one. Untouched
  *                  where it waits.
  * @return whether it waits: then packet->packet is the table's until it is handed back.
  */

@@ -159,16 +159,20 @@ note_fragment(struct chain *chain, const uint8_t *p, size_t payload_offset)
 }
 
 /*
+ * Types 2 (RFC 6275) and 4 (RFC 8754) have the last of their segments first. It is looked for
+ * within the frame, too, though the header is: so much is said of pointers, not of lengths.
+ */
+static bool
+has_last_segment(const struct view *view, const uint8_t *routing, size_t n)
+{
+	return (routing[2] == 2 || routing[2] == 4) && n >= LAST_SEGMENT + IPV6_ADDR_BYTES &&
+	       need(view, routing, LAST_SEGMENT + IPV6_ADDR_BYTES) == LB_FORWARD;
+}
+
+/*
  * Pass one extension header. What it says may end the walk: then chain stays at it, or
  * for a later fragment, after it.
  */
-/* Types 2 (RFC 6275) and 4 (RFC 8754) have the last of their segments first. */
-static bool
-has_last_segment(const uint8_t *routing, size_t n)
-{
-	return (routing[2] == 2 || routing[2] == 4) && n >= LAST_SEGMENT + IPV6_ADDR_BYTES;
-}
-
 static enum lb_verdict
 walk_extension(const struct view *view, struct chain *chain)
 {
@@ -185,7 +189,7 @@ walk_extension(const struct view *view, struct chain *chain)
 		return verdict;
 
 	if (chain->proto == IPPROTO_ROUTING && p[3] != 0) {
-		if (!chain->is_quote || !has_last_segment(p, n)) {
+		if (!chain->is_quote || !has_last_segment(view, p, n)) {
 			chain->is_final = false;
 			return LB_FORWARD;
 		}

@@ -170,7 +170,7 @@ dp_probes_take(const struct dp_worker *worker, const struct dp_snapshot *snapsho
 		packet->ip_bytes > sizeof(probe.bytes) ||
 		packet->ip_offset + packet->ip_bytes > m->data_len ||
 		!is_own(snapshot, &packet->dst) ||
-		!lb_service_covers(snapshot->match, &packet->key.src))
+		!lb_service_has_host(snapshot->match, &packet->key.src))
 		return false;
 	probe.backend = DP_NONE;
 	probe.n_bytes = packet->ip_bytes;

@@ -269,7 +269,7 @@ forget_if_complete(struct model *m, uint32_t key)
 {
 	struct datagram *d = &m->datagrams[key];
 
-	if (!d->is_known || !d->is_decided || d->is_given_up || d->verdict != LB_FORWARD)
+	if (!d->is_known || !d->is_decided || d->is_given_up || d->verdict > LB_TO_KERNEL)
 		return;
 	if (count_waiting(m, key) != 0 || !is_complete(d))
 		return;
@@ -348,8 +348,8 @@ model_first(struct model *m, uint32_t key, const struct lb_fragment_range *r,
 		make(m, key);
 	if (d->is_given_up)
 		return d->verdict;
-	if (d->is_decided && d->verdict != LB_FORWARD)
-		return d->verdict > LB_TO_KERNEL ? d->verdict : LB_FORWARD;
+	if (d->is_decided && d->verdict > LB_TO_KERNEL)
+		return d->verdict;
 	verdict = note(m, key, r);
 	if (verdict != LB_FORWARD || d->is_decided)
 		return verdict;
@@ -376,7 +376,7 @@ model_later(struct model *m, uint32_t key, const struct lb_fragment_range *r, ui
 		}
 		make(m, key);
 	}
-	if (d->is_given_up || (d->is_decided && d->verdict != LB_FORWARD))
+	if (d->is_given_up || (d->is_decided && d->verdict > LB_TO_KERNEL))
 		return d->verdict;
 	if (!d->is_decided && !has_room(m, bytes)) {
 		m->refused++;
@@ -384,6 +384,8 @@ model_later(struct model *m, uint32_t key, const struct lb_fragment_range *r, ui
 	}
 	verdict = note(m, key, r);
 	if (verdict != LB_FORWARD || d->is_decided) {
+		if (verdict == LB_FORWARD)
+			verdict = d->verdict;
 		forget_if_complete(m, key);
 		return verdict;
 	}

@@ -427,6 +427,45 @@ test_an_identification_used_again_for_another_flow(void **state)
 	assert_int_equal(first(table, &key, 104, 0), LB_FORWARD);
 	assert_true(lb_fragment_contradicts(table, &key, &kernel));
 	free(table);
+
+	table = new_table(&usual);
+	assert_int_equal(decide(table, &key, &range, &kernel, 0), LB_FORWARD);
+	assert_false(lb_fragment_contradicts(table, &key, &kernel));
+	assert_true(lb_fragment_contradicts(table, &key, &served));
+	free(table);
+}
+
+static void
+test_what_the_kernel_has_whole_is_forgotten(void **state)
+{
+	const struct lb_fragment_range range = {0, 104, true};
+	const struct lb_fragment_decision kernel = {.verdict = LB_TO_KERNEL};
+	const struct lb_fragment_key key = key_of(1, false);
+	struct lb_fragment_table *table = new_table(&usual);
+	struct lb_fragment_stats stats;
+
+	(void)state;
+	assert_int_equal(decide(table, &key, &range, &kernel, 0), LB_FORWARD);
+	assert_int_equal(later(table, &key, 104, 8, false, 0), LB_TO_KERNEL);
+	lb_fragment_table_stats(table, &stats);
+	assert_int_equal(stats.live, 0);
+	free(table);
+}
+
+static void
+test_a_repetition_is_not_answered_again(void **state)
+{
+	const struct lb_fragment_range range = {0, 104, true};
+	const struct lb_fragment_decision reply = {.verdict = LB_REPLY};
+	const struct lb_fragment_key key = key_of(1, false);
+	struct lb_fragment_table *table = new_table(&usual);
+
+	(void)state;
+	assert_int_equal(decide(table, &key, &range, &reply, 0), LB_FORWARD);
+	assert_int_equal(later(table, &key, 104, 104, true, 0), LB_REPLY);
+	assert_int_equal(later(table, &key, 104, 104, true, 0), LB_DROP_RATE_LIMITED);
+	assert_int_equal(later(table, &key, 208, 8, false, 0), LB_REPLY);
+	free(table);
 }
 
 static void
@@ -1089,6 +1128,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_row_goes_step_by_step),
 		cmocka_unit_test(test_an_identification_used_again_for_another_flow),
+		cmocka_unit_test(test_what_the_kernel_has_whole_is_forgotten),
+		cmocka_unit_test(test_a_repetition_is_not_answered_again),
 		cmocka_unit_test(test_time_may_wrap),
 		cmocka_unit_test(test_each_part_of_the_key_tells_datagrams_apart),
 		cmocka_unit_test(test_a_datagram_is_known_by_its_key_and_not_by_its_hash),
