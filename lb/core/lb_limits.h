@@ -7,6 +7,7 @@
  * Capacities, each with its reason.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** Backends of one service: a table slot holds a 16-bit index, 65535 of them. */
@@ -22,7 +23,7 @@
 #define LB_SERVICES_MAX (1u << 20)
 
 /** Matches of one table: the services', and addresses that are kept from their prefixes. */
-#define LB_MATCHES_MAX (2 * LB_SERVICES_MAX)
+#define LB_MATCHES_MAX ((size_t)2 * LB_SERVICES_MAX)
 
 /** Smallest and largest table, in slots. 7 is what the Maglev paper draws. */
 #define LB_SLOTS_MIN 7u

@@ -141,14 +141,14 @@ static inline void
 lb_usual_store_key(const struct lb_flow_words *words, struct lb_flow_key *out)
 {
 	for (unsigned int i = 0; i < LB_N_ELEMENTS(words->word); i++)
-		lb_bytes_store64((uint8_t *)out + 8 * i, words->word[i]);
+		lb_bytes_store64((uint8_t *)out + (size_t)8 * i, words->word[i]);
 }
 
 static inline void
 lb_usual_load_key(const struct lb_flow_key *key, struct lb_flow_words *out)
 {
 	for (unsigned int i = 0; i < LB_N_ELEMENTS(out->word); i++)
-		out->word[i] = lb_bytes_load64((const uint8_t *)key + 8 * i);
+		out->word[i] = lb_bytes_load64((const uint8_t *)key + (size_t)8 * i);
 }
 
 #endif

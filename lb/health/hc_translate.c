@@ -42,7 +42,7 @@ static struct layout
 find_layout(const uint8_t *ip)
 {
 	if (is_v4(ip))
-		return (struct layout){ip[9], V4_SOURCE_AT, 4, (ip[0] & 15u) * 4};
+		return (struct layout){ip[9], V4_SOURCE_AT, 4, (size_t)(ip[0] & 15u) * 4};
 	return (struct layout){ip[6], V6_SOURCE_AT, LB_ADDR_BYTES, V6_BYTES};
 }
 
