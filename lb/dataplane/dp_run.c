@@ -134,7 +134,8 @@ int
 dp_run(struct dp *dp, uint64_t sleep_ns)
 {
 	/* What the kernel adds is taken off, where there is that much. */
-	const uint64_t nap_ns = sleep_ns > UINT64_C(2) * SLACK_NS ? sleep_ns - SLACK_NS : sleep_ns / 2;
+	const uint64_t nap_ns =
+		sleep_ns > UINT64_C(2) * SLACK_NS ? sleep_ns - SLACK_NS : sleep_ns / 2;
 	unsigned int lcore_id = rte_get_next_lcore(-1, 1, 0);
 
 	for (unsigned int i = 0; i < dp->n_workers; i++) {
