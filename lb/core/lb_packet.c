@@ -279,8 +279,8 @@ parse_quote_v6(const struct view *view, const uint8_t *p, struct quote *out)
 	if (verdict != LB_FORWARD)
 		return verdict;
 	/* Before its last hop a packet's destination is not yet the client, and not every
-	 * routing header says who that is; what a later
-	 * fragment is of, its first alone may say. */
+	 * routing header says who that is; what a later fragment is of, its first alone may
+	 * say. */
 	if (!chain.is_final || (chain.is_later_fragment && is_extension(chain.proto)))
 		return LB_DROP_UNSUPPORTED_L4;
 

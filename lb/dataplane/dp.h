@@ -233,7 +233,7 @@ void dp_snapshot_destroy(struct dp_snapshot *snapshot);
 struct dp; /* opaque */
 
 struct dp_conf {
-	unsigned int n_workers;          /**< 1..128 */
+	unsigned int n_workers;          /**< 1..DP_WORKERS_MAX */
 	struct lb_flow_table_conf flows; /**< of each worker */
 	uint64_t flow_seed;   /**< flows are known by their hash under it, for good; the first
 				   hash_seed will do, and spares a second hash */

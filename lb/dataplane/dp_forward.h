@@ -17,7 +17,8 @@
  * another seed gives other slots, and takes no flow from its backend.
  *
  * Every packet gets exactly one verdict, here or, where it is DP_AWAY, later or by another
- * worker. Those of packets that waited are counted unless they leave. Never blocks, allocates
+ * worker; but an answer to a probe, which is the prober's, is counted and freed here. Those of
+ * packets that waited are counted unless they leave. Never blocks, allocates
  * or logs.
  *
  * @return how many went the short way of usual packets: forwarded, of a flow that was known.

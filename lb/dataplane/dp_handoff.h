@@ -32,7 +32,8 @@
  *
  * Any two of the three may be one worker: then there is no hand-over between them. No ring
  * leads back, so none can wait for another, and what finds one full is LB_DROP_HANDOFF_FULL:
- * where that is the first, those that wait for it do so in vain. Fragments of IPv4 without
+ * a first that finds the owner's full is told of at home, where its datagram is dropped with
+ * it; of one that finds home's full, those that wait do so in vain. Fragments of IPv4 without
  * ports, but for ICMP, show their flow: they are handed to its owner and leave there, and none
  * of them is held against another.
  */

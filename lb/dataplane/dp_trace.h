@@ -44,7 +44,7 @@ struct dp_burst; /* dp_worker.h */
 
 /**
  * Look at the packets of a burst that was decided. Those that are DP_AWAY are passed over: who
- * decides on them looks at them.
+ * decides on them looks at them; answers to probes are in no trace.
  *
  * @param worker   The caller's index.
  * @param packets  What was parsed of each; not read where the decision has no ip_bytes.
