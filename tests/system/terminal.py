@@ -66,6 +66,21 @@ class Terminal:
         """Until is_true(lines) is; what it gave."""
         return wait_until(lambda: is_true(self.lines()), lambda: f"{what}:\n{self.text()}")
 
+    def until_passes(self, check):
+        """Until check(lines) fails no assertion: a screen is seen while it is drawn, too."""
+        def passes(lines):
+            try:
+                check(lines)
+            except (AssertionError, LookupError):
+                return False
+            return True
+
+        try:
+            self.until(passes, "")
+        except AssertionError:
+            check(self.lines())  # says which
+            raise
+
     def until_text(self, text):
         self.until(lambda lines: any(text in line for line in lines), text)
 
