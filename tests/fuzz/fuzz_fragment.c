@@ -8,10 +8,10 @@
  * bit); milliseconds since the last step; offset and length, big endian.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_require.h"
 #include "lb_fragment.h"
 
 #define STEP_BYTES    6u
@@ -32,15 +32,6 @@ struct run {
 	uint64_t now_ns;
 	uint32_t n_waiting;
 };
-
-static void
-require(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "fuzz_fragment: %s\n", what);
-	abort();
-}
 
 static struct lb_fragment_key
 key_of(unsigned int id)

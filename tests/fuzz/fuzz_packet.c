@@ -8,10 +8,10 @@
  * the rest is the frame.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_require.h"
 #include "lb_csum.h"
 #include "lb_encap.h"
 #include "lb_neighbor.h"
@@ -19,41 +19,6 @@
 #include "packet_flaw.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void
-require(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "fuzz_packet: %s\n", what);
-	abort();
-}
-
-static unsigned int
-get16(const uint8_t *p)
-{
-	return (unsigned int)p[0] << 8 | p[1];
-}
-
-static uint8_t *
-exact(size_t n)
-{
-	uint8_t *p = malloc(n == 0 ? 1 : n);
-
-	require(p != NULL, "no memory");
-	return p;
-}
-
-/* A sum of its own making, word by word; parts before the last are even. */
-static uint32_t
-plain_sum(uint32_t sum, const uint8_t *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		sum += i % 2 == 0 ? (uint32_t)bytes[i] << 8 : bytes[i];
-	while (sum > 0xffff)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
 
 static struct lb_encap
 encap_of(enum lb_forward_mode mode, bool is_v6)

@@ -8,10 +8,10 @@
  * servers below; each first octet's length is checked under codepoints 4 and 5.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_require.h"
 #include "lb_quic.h"
 
 #define DRAFT_KEY                                                                              \
@@ -44,15 +44,6 @@ static const struct lb_quic_server servers[N_SERVERS] = {
 	{4, 3, {0xc4, 0x60, 0x5e}, 4},
 	{5, 10, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 5},
 };
-
-static void
-require(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "fuzz_quic: %s\n", what);
-	abort();
-}
 
 static uint32_t
 find(const struct lb_quic_table *table, const uint8_t *payload, size_t n)

@@ -8,48 +8,13 @@
  * wire had; the rest is the frame.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_require.h"
 #include "lb_icmp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-static void
-require(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "fuzz_reply: %s\n", what);
-	abort();
-}
-
-static unsigned int
-get16(const uint8_t *p)
-{
-	return (unsigned int)p[0] << 8 | p[1];
-}
-
-static uint8_t *
-exact(size_t n)
-{
-	uint8_t *p = malloc(n == 0 ? 1 : n);
-
-	require(p != NULL, "no memory");
-	return p;
-}
-
-/* A sum of its own making, word by word; parts before the last are even. */
-static uint32_t
-plain_sum(uint32_t sum, const uint8_t *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		sum += i % 2 == 0 ? (uint32_t)bytes[i] << 8 : bytes[i];
-	while (sum > 0xffff)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
 
 /* ICMP of n bytes in a packet. */
 static bool

@@ -9,10 +9,10 @@
  * or MSS; then the packet.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_require.h"
 #include "lb_mss.h"
 #include "lb_split.h"
 
@@ -22,42 +22,13 @@ enum { INNER_V4, OUTER_V4, OUTER_V6, MSS };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static void
-require(bool holds, const char *what)
-{
-	if (holds)
-		return;
-	(void)fprintf(stderr, "fuzz_split: %s\n", what);
-	abort();
-}
-
-static unsigned int
-get16(const uint8_t *p)
-{
-	return (unsigned int)p[0] << 8 | p[1];
-}
-
 static uint8_t *
-exact(const uint8_t *bytes, size_t n)
+copy(const uint8_t *bytes, size_t n)
 {
-	uint8_t *p = calloc(1, n == 0 ? 1 : n);
+	uint8_t *p = exact(n);
 
-	require(p != NULL, "no memory");
 	memcpy(p, bytes, n);
 	return p;
-}
-
-/* A sum of its own making, word by word. */
-static uint32_t
-plain_sum(const uint8_t *bytes, size_t n)
-{
-	uint32_t sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += i % 2 == 0 ? (uint32_t)bytes[i] << 8 : bytes[i];
-	while (sum > 0xffff)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
 }
 
 /* What a piece has to be of the packet: ip is its header. */
@@ -71,7 +42,7 @@ check_v4(const uint8_t *ip, const struct lb_split_piece *piece, bool is_outer, b
 
 	require(piece->header.n_bytes == (p[0] & 0x0f) * 4, "IPv4: header length");
 	require(p[0] >> 4 == 4 && p[0] <= ip[0], "IPv4: a longer header");
-	require(plain_sum(p, piece->header.n_bytes) == 0xffff, "IPv4: header checksum");
+	require(plain_sum(0, p, piece->header.n_bytes) == 0xffff, "IPv4: header checksum");
 	require(get16(p + 2) == piece->header.n_bytes + piece->payload_bytes, "IPv4: length");
 	require((get16(p + 6) & 0x1fff) * 8 == offset, "IPv4: offset");
 	require((get16(p + 6) & 0xe000) == ((was & 0xe000) | (is_last ? 0u : 0x2000u)),
@@ -150,7 +121,7 @@ split_and_check(int what, const uint8_t *ip, size_t ip_bytes, size_t room)
 static void
 clamp_and_check(const uint8_t *before, size_t n, uint16_t mss)
 {
-	uint8_t *tcp = exact(before, n);
+	uint8_t *tcp = copy(before, n);
 	size_t n_header;
 
 	if (!lb_mss_clamp(tcp, n, mss)) {
@@ -160,7 +131,7 @@ clamp_and_check(const uint8_t *before, size_t n, uint16_t mss)
 	}
 	n_header = (size_t)(before[12] >> 4) * 4;
 	require(n_header > 20 && n_header <= n, "MSS: no options");
-	require(plain_sum(tcp, n) == plain_sum(before, n), "MSS: another sum");
+	require(plain_sum(0, tcp, n) == plain_sum(0, before, n), "MSS: another sum");
 	require(memcmp(tcp, before, 16) == 0 && memcmp(tcp + 18, before + 18, 2) == 0 &&
 			memcmp(tcp + n_header, before + n_header, n - n_header) == 0,
 		"MSS: other bytes");
@@ -193,7 +164,7 @@ exact_header(int what, const uint8_t *ip, size_t ip_bytes)
 {
 	const size_t n = ip_bytes == 0 ? 0 : header_bytes(what, ip);
 
-	return exact(ip, n < ip_bytes ? n : ip_bytes);
+	return copy(ip, n < ip_bytes ? n : ip_bytes);
 }
 
 int

@@ -124,6 +124,33 @@ test_most_exact_service_wins(void **state)
 	free(mem);
 }
 
+struct address_row {
+	const char *sentence;
+	const char *addr;
+	bool holds;
+};
+
+/* A question about an address alone, over a table of some. */
+static void
+expect_of_addresses(const struct row *some, size_t n_some,
+	bool (*asks)(const struct lb_service_table *, const struct lb_addr *),
+	const struct address_row *rows, size_t n_rows)
+{
+	struct lb_service_match matches[LB_N_ELEMENTS(services)];
+	const struct lb_service_table *table = NULL;
+	void *mem = new_memory(n_some);
+
+	to_matches(some, n_some, matches);
+	assert_int_equal(lb_service_table_build(mem, matches, n_some, &table), 0);
+	for (size_t i = 0; i < n_rows; i++) {
+		struct lb_addr addr;
+
+		assert_int_equal(lb_addr_parse(rows[i].addr, &addr), 0);
+		EXPECT(asks(table, &addr) == rows[i].holds, "%s", rows[i].sentence);
+	}
+	free(mem);
+}
+
 static void
 test_covers_looks_at_the_address_alone(void **state)
 {
@@ -133,11 +160,7 @@ test_covers_looks_at_the_address_alone(void **state)
 		{"203.0.113.0/24", IPPROTO_UDP, 54},
 		{"2001:db8::/32", IPPROTO_TCP, 80},
 	};
-	static const struct {
-		const char *sentence;
-		const char *addr;
-		bool is_covered;
-	} rows[] = {
+	static const struct address_row rows[] = {
 		{"the host", "198.51.100.10", true},
 		{"its neighbour", "198.51.100.11", false},
 		{"the first of a prefix", "203.0.113.0", true},
@@ -146,21 +169,10 @@ test_covers_looks_at_the_address_alone(void **state)
 		{"the last of an IPv6 prefix", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", true},
 		{"one beyond an IPv6 prefix", "2001:db9::", false},
 	};
-	struct lb_service_match matches[LB_N_ELEMENTS(some)];
-	const struct lb_service_table *table = NULL;
-	void *mem = new_memory(LB_N_ELEMENTS(some));
 
 	(void)state;
-	to_matches(some, LB_N_ELEMENTS(some), matches);
-	assert_int_equal(lb_service_table_build(mem, matches, LB_N_ELEMENTS(some), &table), 0);
-	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
-		struct lb_addr addr;
-
-		assert_int_equal(lb_addr_parse(rows[i].addr, &addr), 0);
-		EXPECT(lb_service_covers(table, &addr) == rows[i].is_covered, "%s",
-			rows[i].sentence);
-	}
-	free(mem);
+	expect_of_addresses(some, LB_N_ELEMENTS(some), lb_service_covers, rows,
+		LB_N_ELEMENTS(rows));
 }
 
 static void
@@ -173,11 +185,7 @@ test_hosts_are_no_prefixes(void **state)
 		{"2001:db8::", 0, 0},
 		{"2001:db8:1::/127", 0, 0},
 	};
-	static const struct {
-		const char *sentence;
-		const char *addr;
-		bool is_host;
-	} rows[] = {
+	static const struct address_row rows[] = {
 		{"a host, whatever its port", "198.51.100.10", true},
 		{"its neighbour", "198.51.100.11", false},
 		{"the first of a prefix", "203.0.113.0", false},
@@ -186,21 +194,10 @@ test_hosts_are_no_prefixes(void **state)
 		{"an IPv6 host", "2001:db8::", true},
 		{"one of two", "2001:db8:1::", false},
 	};
-	struct lb_service_match matches[LB_N_ELEMENTS(some)];
-	const struct lb_service_table *table = NULL;
-	void *mem = new_memory(LB_N_ELEMENTS(some));
 
 	(void)state;
-	to_matches(some, LB_N_ELEMENTS(some), matches);
-	assert_int_equal(lb_service_table_build(mem, matches, LB_N_ELEMENTS(some), &table), 0);
-	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
-		struct lb_addr addr;
-
-		assert_int_equal(lb_addr_parse(rows[i].addr, &addr), 0);
-		EXPECT(lb_service_has_host(table, &addr) == rows[i].is_host, "%s",
-			rows[i].sentence);
-	}
-	free(mem);
+	expect_of_addresses(some, LB_N_ELEMENTS(some), lb_service_has_host, rows,
+		LB_N_ELEMENTS(rows));
 }
 
 /* In either order, as a match that keeps gives way to a service's, and never takes its place.
