@@ -21,6 +21,16 @@ struct lb_flow_hash {
 	uint64_t place; /**< high half: places the flow in the flow table, after mixing */
 };
 
+/**
+ * What tells a backend's flows apart in outer headers: of the half that picks no slot, as they
+ * all share the slot's bits.
+ */
+static inline uint32_t
+lb_hash_entropy(const struct lb_flow_hash *hash)
+{
+	return (uint32_t)(hash->place >> 32);
+}
+
 /** Hash a flow key, all of its 40 bytes, under the configuration's hash_seed. */
 struct lb_flow_hash lb_hash_flow(const struct lb_flow_key *key, uint64_t seed);
 

@@ -339,13 +339,6 @@ answer_icmp(uint8_t *icmp, const uint8_t *end, uint8_t type)
 		store16(icmp + ICMP_CSUM, UINT16_MAX);
 }
 
-static bool
-is_later_fragment(const struct lb_packet *packet)
-{
-	return (packet->flags & LB_PACKET_FRAGMENT) != 0 &&
-	       (packet->flags & LB_PACKET_FIRST_FRAGMENT) == 0;
-}
-
 size_t
 lb_icmp_echo_reply(uint8_t *frame, size_t n_bytes, const struct lb_packet *packet,
 	size_t *begin)
@@ -353,7 +346,7 @@ lb_icmp_echo_reply(uint8_t *frame, size_t n_bytes, const struct lb_packet *packe
 	const size_t ip_offset = packet->ip_offset;
 	const size_t l4_offset = packet->l4_offset;
 	const size_t end = ip_offset + packet->ip_bytes;
-	const bool has_type = !is_later_fragment(packet);
+	const bool has_type = !lb_packet_is_later_fragment(packet);
 	size_t start = 0;
 
 	if (has_type && (packet->flags & LB_PACKET_ECHO_REQUEST) == 0)
@@ -412,7 +405,7 @@ lb_icmp_may_answer(const uint8_t *frame, size_t n_bytes, const struct lb_packet 
 	default:
 		break;
 	}
-	return !is_later_fragment(packet) && is_between_hosts(frame, packet);
+	return !lb_packet_is_later_fragment(packet) && is_between_hosts(frame, packet);
 }
 
 bool

@@ -95,6 +95,14 @@ struct lb_packet {
 	uint16_t frag_bytes;  /**< 1 at least; frag_offset + frag_bytes is 65535 at most */
 };
 
+/** Whether it is a fragment after the first, of whatever kind. */
+static inline bool
+lb_packet_is_later_fragment(const struct lb_packet *packet)
+{
+	return (packet->flags & (LB_PACKET_FRAGMENT | LB_PACKET_FIRST_FRAGMENT)) ==
+	       LB_PACKET_FRAGMENT;
+}
+
 /**
  * Parse one Ethernet frame.
  *

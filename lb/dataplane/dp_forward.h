@@ -30,13 +30,4 @@ unsigned int dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot
 void dp_forward_burst_plainly(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_burst *burst);
 
-/**
- * A datagram's first fragment that was decided by another worker: it goes as decided if it fits
- * what is known here, and those that wait for it go after it.
- *
- * @param settled  It and they are appended, and counted unless they leave.
- */
-void dp_forward_first(struct dp_worker *worker, const struct dp_snapshot *snapshot,
-	const struct dp_first *first, uint64_t now_ns, struct dp_chain *settled);
-
 #endif

@@ -69,9 +69,7 @@ static inline bool
 dp_handoff_is_later(const struct lb_packet *packet)
 {
 	return packet->kind == LB_PACKET_LATER_FRAGMENT ||
-	       (packet->kind == LB_PACKET_ICMP_OTHER &&
-		       (packet->flags & (LB_PACKET_FRAGMENT | LB_PACKET_FIRST_FRAGMENT)) ==
-			       LB_PACKET_FRAGMENT);
+	       (packet->kind == LB_PACKET_ICMP_OTHER && lb_packet_is_later_fragment(packet));
 }
 
 /** Whether a device may have put it in another queue than its flow's. */

@@ -78,6 +78,19 @@ dp_mbuf_parse(const struct rte_mbuf *m, uint32_t wire_bytes, struct lb_packet *o
 }
 
 /**
+ * The bytes from the L4 header on that are the packet's and in its first segment: what pads a
+ * short frame is its sender's to choose, and nobody behind sees it.
+ */
+static inline size_t
+dp_mbuf_l4_bytes(const struct rte_mbuf *m, const struct lb_packet *packet)
+{
+	const uint32_t end =
+		RTE_MIN((uint32_t)m->data_len, packet->ip_offset + packet->ip_bytes);
+
+	return end > packet->l4_offset ? end - packet->l4_offset : 0;
+}
+
+/**
  * Make a packet into the frame that goes to a backend: outer headers, MAC addresses, and the
  * padding cut off.
  *

@@ -116,7 +116,7 @@ encap(const struct dp_worker *worker, const struct dp_snapshot *snapshot, uint32
 		packet.kind != LB_PACKET_FLOW)
 		return LB_DROP_NO_BACKEND;
 	hash = lb_hash_flow_inline(&packet.key, worker->flow_seed);
-	return dp_mbuf_encap(m, &packet, &snapshot->backends[id], (uint32_t)(hash.place >> 32));
+	return dp_mbuf_encap(m, &packet, &snapshot->backends[id], lb_hash_entropy(&hash));
 }
 
 unsigned int

@@ -12,6 +12,12 @@
 #include "lb_packet.h"
 #include "lb_service_lookup.h"
 
+/*
+ * How near a prefetch brings a line. The first-level cache has few places for lines on their
+ * way, so where many backends are asked for in a row, the second level is sooner.
+ */
+#define DP_TO_L2 2
+
 struct dp_stages {
 	struct dp_worker *worker;
 	const struct dp_snapshot *snapshot;

@@ -11,9 +11,6 @@
 #include "lb_hash_flow.h"
 #include "lb_usual.h"
 
-/* How near a prefetch brings a line: dp_forward.c. */
-#define TO_L2 2
-
 #define TCP_UNUSUAL 0x07 /* FIN, SYN, RST */
 
 /* What a packet asks of the table of services. */
@@ -236,7 +233,7 @@ dp_usual_follow(struct dp_stages *s)
 			break;
 		__builtin_prefetch(&backends[id]);
 		/* It is counted when it has left. */
-		__builtin_prefetch(&counts[id], 1, TO_L2);
+		__builtin_prefetch(&counts[id], 1, DP_TO_L2);
 		d->backend = id;
 		*rest = lb_flow_touched(*rest, (enum lb_flow_event)d->event, tick);
 	}
@@ -280,7 +277,7 @@ encap(const struct dp_stages *s, unsigned int i, struct dp_decision *d,
 		const struct lb_encap_packet inner = {
 			.is_v6 = s->is_v6[i],
 			.tos = s->tos[i],
-			.entropy = (uint32_t)(d->hash.place >> 32),
+			.entropy = lb_hash_entropy(&d->hash),
 			.inner_bytes = (uint16_t)ip_bytes,
 		};
 

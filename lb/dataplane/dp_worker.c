@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "dp_datagram.h"
 #include "dp_forward.h"
 #include "dp_memory.h"
 #include "lb_hash.h"
@@ -197,7 +198,7 @@ dp_worker_hear(struct dp_worker *worker, struct dp_burst *burst, uint64_t now_ns
 	n = rte_ring_dequeue_burst_elem(worker->mail[worker->index].firsts, firsts,
 		sizeof(firsts[0]), DP_BURST_MAX, NULL);
 	for (unsigned int i = 0; i < n; i++)
-		dp_forward_first(worker, load_snapshot(worker), &firsts[i], now_ns,
+		dp_datagram_come_home(worker, load_snapshot(worker), &firsts[i], now_ns,
 			&burst->settled);
 	return n;
 }
