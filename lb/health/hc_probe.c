@@ -174,9 +174,15 @@ end_connect(struct hc_probe *probe, struct hc_tls_context *tls, uint32_t events,
 	if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0)
 		return HC_RUNNING;
 	if (getsockopt(probe->fd, SOL_SOCKET, SO_ERROR, &error, &n_error) != 0)
-		error = errno;
-	if (error != 0)
-		return fail(stage_words[HC_CONNECT], error, words);
+		return fail(stage_words[HC_CONNECT], errno, words);
+	/*
+	 * It came back from the network, whichever it is: of ICMPv6's "administratively
+	 * prohibited" (RFC 4443, section 3.1) the kernel makes EACCES, as of a rule of our own.
+	 */
+	if (error != 0) {
+		hc_words_set_error(words, stage_words[HC_CONNECT], error);
+		return HC_FAILED;
+	}
 	if (probe->target.check->type == HC_TCP)
 		return HC_PASSED;
 	probe->stage = HC_SEND;

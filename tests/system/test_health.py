@@ -349,6 +349,28 @@ class Rows(HealthCase):
                 else:
                     self.assertEqual(one["health_error"], words, name)
 
+    def test_who_is_behind_a_firewall_that_says_so_is_down(self):
+        """Of ICMPv6's "prohibited" the kernel makes the very error of a rule of its own."""
+        for family in lab.FAMILIES:
+            with self.subTest(family=family):
+                closed = lab.farm_address(family, 80)
+                route = ("prohibit", f"{closed}/{lab.HOST[family]}")
+                NETWORK.ip("router", "route", "add", *route)
+                self.addCleanup(NETWORK.ip, "router", "route", "delete", *route)
+                # The first SYN's answer may come before the kernel is ready for it: the
+                # second's, a second later, does not.
+                daemon = self.run_with({
+                    **service(family, "ipip", name=NAME),
+                    "health": {"type": "tcp", "port": PORTS["ipip"], "interval": "4s",
+                               "timeout": "4s", "fall": 1},
+                    "backends": [backend(family, "ipip", 1),
+                                 {"name": "closed", "address": closed}]})
+                self.wait_for(daemon, "closed", "down")
+                self.assertRegex(self.backends(daemon)["closed"]["health_error"],
+                                 "^connect: (Permission denied|No route to host)$")
+                self.assertNotIn("checks cannot be made", daemon.words())
+                daemon.stop()
+
     def test_metrics_and_the_shown_configuration_say_so(self):
         daemon = lab.Daemon("net_af_packet", 1)
         self.addCleanup(daemon.remove)
