@@ -428,16 +428,19 @@ static bool
 check_meant(const json_t *params, struct ctl_call *call)
 {
 	static const char *const filters[] = {FLOW_PARAMS};
-	bool is_all = false;
+	bool is_meant = false;
 
-	if (!ctl_filter_read_flag(params, CTL_KEY_ALL, call, &is_all))
+	if (!ctl_filter_read_flag(params, CTL_KEY_ALL, call, &is_meant))
 		return false;
-	for (size_t i = 0; i < LB_N_ELEMENTS(filters) && !is_all; i++)
-		is_all = json_object_get(params, filters[i]) != NULL;
-	if (!is_all)
+	for (size_t i = 0; i < LB_N_ELEMENTS(filters) && !is_meant; i++) {
+		const json_t *value = json_object_get(params, filters[i]);
+
+		is_meant = value != NULL && !json_is_null(value);
+	}
+	if (!is_meant)
 		ctl_call_error(call, CTL_RPC_INVALID_PARAMS,
 			"which flows? Say what of them, such as a backend; or 'all'");
-	return is_all;
+	return is_meant;
 }
 
 void

@@ -293,6 +293,25 @@ class Flows(lab.LabCase):
         self.fetch(4, PORT, 3)
         self.assertEqual(self.n_flows(daemon), 3)
 
+    def test_null_says_nothing_of_what_is_to_be_cleared(self):
+        """A script's variable that has no value means no flow, and not all of them."""
+        daemon = self.begin()
+        self.fetch(4, PORT, 3)
+        rows = [{key: None} for key in ("service", "backend", "host", "net", "client", "port",
+                                        "protocol", "confirmed", "idle")]
+        with socket.socket(socket.AF_UNIX) as made:
+            made.settimeout(lab.TIMEOUT_S)
+            made.connect(str(daemon.socket))
+            with made.makefile("rw") as lines:
+                for params in [{}, {"all": False}, {"all": None}, *rows]:
+                    lines.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "flows.clear",
+                                            "params": params}) + "\n")
+                    lines.flush()
+                    answer = json.loads(lines.readline())
+                    self.assertIn("which flows?", answer.get("error", answer).get("message", ""),
+                                  params)
+        self.assertEqual(self.n_flows(daemon), 3)
+
     def test_without_addresses_the_rest_is_told(self):
         daemon = self.begin(flow_addresses=False)
         backends = self.fetch(4, PORT, 5)
