@@ -82,7 +82,7 @@ ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
 	const struct ctl_daemon *daemon = context;
 	const struct ctl_view *view = ctl_daemon_view(daemon);
 	const struct cfg_dataplane *plane = &view->model.dataplane;
-	const unsigned int n_workers = plane->workers != 0 ? plane->workers : dp_workers_auto();
+	const unsigned int n_workers = dp_n_workers(ctl_daemon_dp(daemon));
 	json_t *result;
 	size_t n_backends = 0;
 	int failed = 0;

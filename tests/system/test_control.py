@@ -1021,6 +1021,11 @@ class Shows(ControlCase):
                      "20.0 a flow"):
             self.assertIn(word, text)
 
+    def test_workers_are_those_that_run(self):
+        """What auto came to at the start, when all CPUs were there to be counted."""
+        self.start(dataplane={"workers": "auto"})
+        self.assertEqual(self.json("status")["workers"], len(self.json("stats")["workers"]))
+
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one CPU")
     def test_workers_have_their_cpus_alone(self):
         self.start(service())
