@@ -13,6 +13,7 @@
 #include "ctl_proto.h"
 #include "lb_encap.h"
 #include "lb_hash.h"
+#include "lb_martian.h"
 #include "lb_service_table.h"
 #include "lb_tunnel.h"
 #include "lb_verdict.h"
@@ -104,8 +105,13 @@ decide(struct dp *dp, const struct ctl_view *view, const struct lb_flow_key *key
 	d->service = &model->services[place];
 	d->hash = lb_hash_flow(key, dp_flow_seed(dp));
 	d->pick = lb_hash_pick(key, ctl_apply_affinity(d->service), model->hash_seed);
-	d->has_slot = dp_table_pick(view->services[place].table, d->pick, &d->slot, &id);
 	ask_workers(dp, view, d);
+	if (d->backend == NULL &&
+		lb_martian_source(view->match, view->own, view->n_own, &key->src, &key->dst)) {
+		d->verdict = LB_DROP_MARTIAN_SOURCE;
+		return;
+	}
+	d->has_slot = dp_table_pick(view->services[place].table, d->pick, &d->slot, &id);
 	if (d->backend == NULL && d->has_slot &&
 		ctl_view_find_backend(view, id, &service, &backend)) {
 		d->backend = &model->services[service].backends[backend];

@@ -73,6 +73,23 @@ build_match(struct ctl_view *view)
 	return ret;
 }
 
+static int
+copy_own(struct ctl_view *view)
+{
+	const struct cfg_dataplane *plane = &view->model.dataplane;
+	size_t n = 0;
+
+	for (size_t i = 0; i < plane->n_ports; i++)
+		n += plane->ports[i].n_addresses;
+	view->own = calloc(n + 1, sizeof(*view->own));
+	if (view->own == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < plane->n_ports; i++)
+		for (size_t k = 0; k < plane->ports[i].n_addresses; k++)
+			view->own[view->n_own++] = plane->ports[i].addresses[k].addr;
+	return 0;
+}
+
 int
 ctl_view_create(const struct ctl_apply *apply, const struct cfg_model *model,
 	uint64_t generation, struct ctl_view **out)
@@ -95,7 +112,7 @@ ctl_view_create(const struct ctl_apply *apply, const struct cfg_model *model,
 	for (size_t i = 0; i < model->n_services; i++)
 		if (copy_service(apply, &model->services[i], i, &view->services[i]) != 0)
 			goto no_memory;
-	if (build_match(view) != 0)
+	if (build_match(view) != 0 || copy_own(view) != 0)
 		goto no_memory;
 	*out = view;
 	return 0;
@@ -142,6 +159,7 @@ ctl_view_release(struct ctl_view *view)
 		dp_table_release(view->services[i].table);
 	}
 	free(view->match_mem);
+	free(view->own);
 	free(view->services);
 	cfg_model_fini(&view->model);
 	free(view);

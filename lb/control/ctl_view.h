@@ -28,6 +28,8 @@ struct ctl_view {
 	struct ctl_view_service *services;    /**< in the model's order */
 	const struct lb_service_table *match; /**< finds the place of a service in them */
 	void *match_mem;
+	struct lb_addr *own; /**< the ports' addresses */
+	size_t n_own;
 	uint64_t build_ns;  /**< what the build took */
 	uint32_t n_ids;     /**< backends seen so far: all ids are below */
 	size_t n_unreached; /**< backends that have no next hop */

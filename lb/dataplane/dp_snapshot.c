@@ -12,6 +12,7 @@
 #include "dp_memory.h"
 #include "lb_kept.h"
 #include "lb_limits.h"
+#include "lb_martian.h"
 #include "lb_tunnel.h"
 
 #define N_UDP_PORTS ((size_t)UINT16_MAX + 1)
@@ -461,28 +462,11 @@ copy_own(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 	return 0;
 }
 
-/* 0/8, 127/8, 224/4 and 240/4, with all-ones among it; ::, ::1 and ff00::/8. */
-static bool
-is_no_host(const struct lb_addr *source)
-{
-	static const uint8_t zero[LB_ADDR_BYTES - 1];
-	const uint8_t *p = source->bytes;
-
-	if (lb_addr_is_v4(source))
-		return p[12] == 0 || p[12] == 127 || p[12] >= 224;
-	return p[0] == 0xff || (memcmp(p, zero, sizeof(zero)) == 0 && p[15] <= 1);
-}
-
 bool
 dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source,
 	const struct lb_addr *dst)
 {
-	if (is_no_host(source) || lb_addr_equal(source, dst))
-		return true;
-	for (size_t i = 0; i < snapshot->n_own; i++)
-		if (lb_addr_equal(&snapshot->own[i], source))
-			return true;
-	return lb_service_has_host(snapshot->match, source);
+	return lb_martian_source(snapshot->match, snapshot->own, snapshot->n_own, source, dst);
 }
 
 static int

@@ -134,11 +134,7 @@ dp_snapshot_live_backend(const struct dp_snapshot *snapshot, uint32_t id)
 const struct dp_answering_port *dp_snapshot_find_answering(const struct dp_snapshot *snapshot,
 	uint16_t id);
 
-/**
- * Whether no packet to dst may come from an address: it is no single host's (RFC 1122, section
- * 3.2.1.3; RFC 6890), dst itself, a port's, or that of a service of one address. Within the
- * prefix of a service there may be clients.
- */
+/** lb_martian_source() with the services and addresses of a snapshot. */
 bool dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source,
 	const struct lb_addr *dst);
 

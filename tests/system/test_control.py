@@ -1534,6 +1534,15 @@ class Explains(ControlCase):
         self.refuse("explain", "tcp", CLIENT, f"{VIP}:80", status=BAD_USAGE,
                     says=["ADDRESS:PORT"])
 
+    def test_sources_that_begin_no_flow(self):
+        self.start()
+        for source in ("127.0.0.1", "224.0.0.1", "192.0.2.1", VIP):
+            with self.subTest(source):
+                told = self.json("explain", "tcp", f"{source}:1", f"{VIP}:80")
+                self.assertEqual([told[key] for key in ("verdict", "reason", "service", "backend",
+                                                        "slot", "outer")],
+                                 ["drop", "martian_source", "web", None, None, None])
+
     def ports(self, **keys):
         """Two, of which a backend leaves by the one that has a next hop."""
         return {"ports": [{"name": "wan", "device": "net_null0,no-rx=1",

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef LB_MARTIAN_H
+#define LB_MARTIAN_H
+
+/**
+ * @file
+ * Sources that no packet to a service has: who has one is forged, or went round.
+ *
+ * Pure; callable from any thread.
+ */
+
+#include "lb_service_table.h"
+
+/**
+ * Whether no packet to dst may come from an address: it is no single host's (RFC 1122, section
+ * 3.2.1.3; RFC 6890), dst itself, the balancer's, or that of a service of one address. Within
+ * the prefix of a service there may be clients.
+ *
+ * @param services  As they are matched.
+ * @param own       The balancer's n_own addresses.
+ */
+bool lb_martian_source(const struct lb_service_table *services, const struct lb_addr *own,
+	size_t n_own, const struct lb_addr *source, const struct lb_addr *dst);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lb_martian.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#include "expect.h"
+#include "lb_compiler.h"
+
+static const struct row {
+	const char *sentence;
+	const char *source;
+	const char *dst;
+	bool is_martian;
+} rows[] = {
+	{"a client", "203.0.113.7", "198.51.100.10", false},
+	{"this network, RFC 791", "0.0.0.1", "198.51.100.10", true},
+	{"the first beyond it", "1.0.0.0", "198.51.100.10", false},
+	{"loopback", "127.255.255.255", "198.51.100.10", true},
+	{"the last before it", "126.255.255.255", "198.51.100.10", false},
+	{"the last before groups", "223.255.255.255", "198.51.100.10", false},
+	{"a group", "224.0.0.1", "198.51.100.10", true},
+	{"class E", "240.0.0.1", "198.51.100.10", true},
+	{"everybody", "255.255.255.255", "198.51.100.10", true},
+	{"unspecified over IPv6", "::", "2001:db8::10", true},
+	{"loopback over IPv6", "::1", "2001:db8::10", true},
+	{"the next of it", "::2", "2001:db8::10", false},
+	{"a group over IPv6", "ff02::1", "2001:db8::10", true},
+	{"a link's address", "fe80::1", "2001:db8::10", false},
+	{"the destination itself, within a prefix", "192.88.99.7", "192.88.99.7", true},
+	{"its neighbour in the prefix", "192.88.99.8", "192.88.99.7", false},
+	{"another service", "198.51.100.20", "198.51.100.10", true},
+	{"a port's address", "192.0.2.1", "198.51.100.10", true},
+	{"a port's over IPv6", "2001:db8:2::1", "2001:db8::10", true},
+	{"a port's neighbour", "192.0.2.2", "198.51.100.10", false},
+};
+
+static struct lb_addr
+to_addr(const char *text)
+{
+	struct lb_addr addr;
+
+	assert_int_equal(lb_addr_parse(text, &addr), 0);
+	return addr;
+}
+
+static void
+test_sources(void **state)
+{
+	static const char *const services[] = {"198.51.100.10", "198.51.100.20",
+		"192.88.99.0/24", "2001:db8::10"};
+	const struct lb_addr own[] = {to_addr("192.0.2.1"), to_addr("2001:db8:2::1")};
+	struct lb_service_match matches[LB_N_ELEMENTS(services)];
+	const size_t n_bytes = lb_service_table_bytes(LB_N_ELEMENTS(services));
+	const struct lb_service_table *table = NULL;
+	void *mem = aligned_alloc(LB_CACHE_LINE, n_bytes);
+
+	(void)state;
+	for (uint32_t i = 0; i < LB_N_ELEMENTS(services); i++) {
+		matches[i] = (struct lb_service_match){.proto = IPPROTO_TCP, .service = i};
+		assert_int_equal(lb_prefix_parse(services[i], &matches[i].prefix), 0);
+	}
+	assert_int_equal(lb_service_table_build(mem, matches, LB_N_ELEMENTS(services), &table),
+		0);
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const struct lb_addr source = to_addr(rows[i].source);
+		const struct lb_addr dst = to_addr(rows[i].dst);
+
+		EXPECT(lb_martian_source(table, own, LB_N_ELEMENTS(own), &source, &dst) ==
+				rows[i].is_martian,
+			"%s", rows[i].sentence);
+	}
+	free(mem);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sources),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
