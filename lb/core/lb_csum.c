@@ -3,16 +3,19 @@
 
 #include <string.h>
 
+#include "lb_csum_vector.h"
+
 uint64_t
 lb_csum_range(uint64_t sum, const uint8_t *p, const uint8_t *end)
 {
 	uint64_t low = 0;
 	uint64_t high = 0;
 
-	/*
-	 * Halves apart in 64 bits: no carry to catch before 32 GiB of input, and a loop
-	 * that a compiler can vectorise.
-	 */
+#ifdef LB_CSUM_HAS_VECTORS
+	if (end - p >= LB_CSUM_VECTORS_FROM_BYTES)
+		p = lb_csum_sum_vectors(p, end, &low, &high);
+#endif
+	/* Halves apart in 64 bits: no carry to catch before 32 GiB of input. */
 	//@ loop variant end - p;
 	for (; end - p >= (ptrdiff_t)sizeof(uint64_t); p += sizeof(uint64_t)) {
 		uint64_t word;

@@ -510,8 +510,7 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 		to->service = from->service;
 		to->port = (uint8_t)from->port;
 		to->vlan = from->vlan;
-		if (to->has_next_hop && to->vlan == DP_VLAN_KEEP &&
-			!lb_encap_needs_sum(&to->encap))
+		if (to->has_next_hop && to->vlan == DP_VLAN_KEEP)
 			to->plain_bytes = (uint16_t)(to->mtu - to->encap.n_bytes);
 		to->ethertype_be = rte_cpu_to_be_16(
 			to->encap.is_v6 ? RTE_ETHER_TYPE_IPV6 : RTE_ETHER_TYPE_IPV4);

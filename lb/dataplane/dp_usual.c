@@ -7,6 +7,7 @@
 #include <rte_ether.h>
 
 #include "dp_mbuf.h"
+#include "lb_csum.h"
 #include "lb_encap_write.h"
 #include "lb_hash_flow.h"
 #include "lb_usual.h"
@@ -274,13 +275,15 @@ encap(const struct dp_stages *s, unsigned int i, struct dp_decision *d,
 	memcpy(&own_first, frame, sizeof(own_first));
 	memcpy(&own_last, frame + sizeof(own_first), sizeof(own_last));
 	if (likely(n_bytes > 0)) {
-		const struct lb_encap_packet inner = {
+		struct lb_encap_packet inner = {
 			.is_v6 = s->is_v6[i],
 			.tos = s->tos[i],
 			.entropy = lb_hash_entropy(&d->hash),
 			.inner_bytes = (uint16_t)ip_bytes,
 		};
 
+		if (lb_encap_needs_sum(&backend->encap))
+			inner.inner_sum = lb_csum_add(0, frame + LB_USUAL_IP_OFFSET, ip_bytes);
 		frame -= n_bytes;
 		lb_encap_write_outer(&backend->encap, &inner, frame + LB_USUAL_IP_OFFSET);
 		memcpy(frame + LB_USUAL_IP_OFFSET - 2, &backend->ethertype_be, 2);
