@@ -13,7 +13,7 @@
 #define NONE     0u /* the slot of nobody: lists end there, and that of all begins */
 #define MIXED    1u /* in a range's begin, whose low 3 bits are free */
 
-enum state { UNDECIDED, DECIDED, GIVEN_UP };
+enum state { UNDECIDED, DECIDED, WHOLE, GIVEN_UP };
 
 /* Bytes of a datagram that were seen: of one fragment, or where MIXED, of several. */
 struct range {
@@ -43,9 +43,10 @@ struct datagram {
 	uint16_t n_fragments;
 	uint16_t seen_bytes;
 	uint16_t total_bytes; /* 0: not yet known */
+	bool is_again;        /* one of the same name was whole, and this one began after it */
 };
 
-static_assert(sizeof(struct datagram) + sizeof(struct ranges) + sizeof(uint32_t) == 340,
+static_assert(sizeof(struct datagram) + sizeof(struct ranges) + sizeof(uint32_t) == 332,
 	"as lb_fragment.h says");
 static_assert(sizeof(struct lb_fragment_key) == 40, "no implicit padding in a hashed key");
 static_assert(LB_N_VERDICTS <= UINT8_MAX, "a verdict fits its field");
@@ -63,6 +64,7 @@ struct slot {
 	uint16_t older; /* of all */
 	uint16_t newer; /* of all; or the next that is free, or to be handed back */
 	uint8_t why;    /* enum lb_verdict, once it is to be handed back */
+	bool is_repeated;
 };
 
 static_assert(sizeof(struct slot) == 32, "as lb_fragment.h says");
@@ -188,7 +190,7 @@ has_room(const struct lb_fragment_table *table, uint32_t bytes)
 /* A packet of the datagram begins to wait; there is room. */
 static void
 enqueue(struct lb_fragment_table *table, struct datagram *d,
-	const struct lb_fragment_packet *packet, uint64_t now_ns)
+	const struct lb_fragment_packet *packet, bool is_repeated, uint64_t now_ns)
 {
 	const uint16_t at = table->free;
 	struct slot *slot = &table->slots[at];
@@ -202,6 +204,7 @@ enqueue(struct lb_fragment_table *table, struct datagram *d,
 		.next = NONE,
 		.older = table->slots[NONE].older,
 		.newer = NONE,
+		.is_repeated = is_repeated,
 	};
 	table->slots[slot->older].newer = at;
 	table->slots[NONE].older = at;
@@ -293,7 +296,10 @@ static void
 forget(struct lb_fragment_table *table, const struct datagram *d)
 {
 	table->tags[d - table->datagrams] = 0;
-	table->stats.live--;
+	if (d->state == WHOLE)
+		table->stats.whole--;
+	else
+		table->stats.live--;
 }
 
 static bool
@@ -302,18 +308,23 @@ is_over(const struct lb_fragment_table *table, const struct datagram *d, uint64_
 	return d->n_waiting == 0 && now_ns - d->since_ns > table->timeout_ns;
 }
 
-static bool
-is_complete(const struct datagram *d)
+/* What is whole has no more to come but repetitions, which are known by its ranges. */
+static void
+note_whole(struct lb_fragment_table *table, struct datagram *d)
 {
-	return d->state == DECIDED && d->total_bytes != 0 && d->seen_bytes == d->total_bytes;
+	if (d->state != DECIDED || d->n_waiting != 0 || d->total_bytes == 0 ||
+		d->seen_bytes != d->total_bytes)
+		return;
+	d->state = WHOLE;
+	table->stats.completed++;
+	table->stats.live--;
+	table->stats.whole++;
 }
 
 static void
-forget_if_complete(struct lb_fragment_table *table, const struct datagram *d)
+expire(struct lb_fragment_table *table, const struct datagram *d)
 {
-	if (d->n_waiting != 0 || !is_complete(d))
-		return;
-	table->stats.completed++;
+	table->stats.expired += d->state != WHOLE;
 	forget(table, d);
 }
 
@@ -326,8 +337,7 @@ find(struct lb_fragment_table *table, const struct lb_fragment_key *key, struct 
 
 	if (d == NULL || !is_over(table, d, now_ns))
 		return d;
-	table->stats.expired++;
-	forget(table, d);
+	expire(table, d);
 	return NULL;
 }
 
@@ -336,10 +346,12 @@ static uint32_t
 rank(const struct lb_fragment_table *table, const struct datagram *d, uint64_t now_ns)
 {
 	if (d->n_waiting != 0)
-		return 3;
+		return 4;
 	if (is_over(table, d, now_ns))
 		return 0;
-	return d->state == GIVEN_UP ? 1 : 2;
+	if (d->state == WHOLE)
+		return 1;
+	return d->state == GIVEN_UP ? 2 : 3;
 }
 
 /* Where in a set a new datagram goes: what is free, otherwise what gives way first. */
@@ -369,10 +381,11 @@ evict(struct lb_fragment_table *table, uint32_t at, uint64_t now_ns)
 {
 	struct datagram *d = &table->datagrams[at];
 
-	if (is_over(table, d, now_ns))
-		table->stats.expired++;
-	else
-		table->stats.evicted++;
+	if (is_over(table, d, now_ns)) {
+		expire(table, d);
+		return;
+	}
+	table->stats.evicted += d->state != WHOLE;
 	return_waiting(table, d, LB_DROP_FRAGMENT_EXCESS);
 	forget(table, d);
 }
@@ -518,6 +531,15 @@ add_range(struct datagram *d, struct ranges *ranges, const struct range *range)
 	return true;
 }
 
+static struct range
+bytes_of(const struct lb_fragment_range *fragment)
+{
+	return (struct range){
+		.begin = fragment->offset,
+		.end = (uint16_t)(fragment->offset + fragment->bytes),
+	};
+}
+
 /*
  * Note what bytes a fragment has. LB_FORWARD: it goes with its datagram; otherwise it is
  * dropped, and as a rule the datagram is given up.
@@ -526,10 +548,7 @@ static enum lb_verdict
 note_range(struct lb_fragment_table *table, struct datagram *d,
 	const struct lb_fragment_range *fragment, uint64_t now_ns)
 {
-	const struct range range = {
-		.begin = fragment->offset,
-		.end = (uint16_t)(fragment->offset + fragment->bytes),
-	};
+	const struct range range = bytes_of(fragment);
 	struct ranges *ranges = &table->ranges[d - table->datagrams];
 	const enum relation relation = relate(d, ranges, &range, fragment->has_more);
 
@@ -551,6 +570,66 @@ note_range(struct lb_fragment_table *table, struct datagram *d,
 	return LB_FORWARD;
 }
 
+/* --- an identification that is used again --- */
+
+/* Whether a datagram's first fragment is such a one. */
+static bool
+has_first(const struct lb_fragment_table *table, const struct datagram *d,
+	const struct lb_fragment_range *first)
+{
+	return table->ranges[d - table->datagrams].of[0].end == first->bytes;
+}
+
+/*
+ * Whether all there is of a datagram is a first fragment that may as well have repeated that of
+ * one before it, which was whole. Then another has nothing to contradict.
+ */
+static bool
+is_only_first(const struct lb_fragment_table *table, const struct datagram *d)
+{
+	return d->is_again && d->state == DECIDED && d->n_waiting == 0 && d->n_ranges == 1 &&
+	       table->ranges[d - table->datagrams].of[0].begin == 0;
+}
+
+/* In the place of one that it cannot be told from by its key. */
+static struct datagram *
+make_again(struct lb_fragment_table *table, const struct datagram *d,
+	const struct lb_fragment_key *key, uint32_t tag, uint64_t now_ns)
+{
+	struct datagram *made;
+
+	forget(table, d);
+	made = make(table, (uint32_t)(d - table->datagrams), key, tag, now_ns);
+	made->is_again = true;
+	return made;
+}
+
+/* Whether a later fragment is none of a datagram that was whole before it came. */
+static bool
+is_of_next(const struct lb_fragment_table *table, const struct datagram *d,
+	const struct lb_fragment_range *fragment)
+{
+	const struct range range = bytes_of(fragment);
+
+	return d->state == WHOLE && relate(d, &table->ranges[d - table->datagrams], &range,
+					    fragment->has_more) == CONTRADICTING;
+}
+
+/* And of what it is, if it is one of it, what becomes of it. */
+static enum lb_verdict
+follow_whole(const struct lb_fragment_table *table, const struct datagram *d,
+	const struct lb_fragment_range *fragment)
+{
+	const struct range range = bytes_of(fragment);
+
+	if (d->verdict > LB_TO_KERNEL)
+		return (enum lb_verdict)d->verdict;
+	if (relate(d, &table->ranges[d - table->datagrams], &range, fragment->has_more) !=
+		REPEATED)
+		return LB_DROP_FRAGMENT_OVERLAP;
+	return d->verdict == LB_REPLY ? LB_DROP_RATE_LIMITED : (enum lb_verdict)d->verdict;
+}
+
 /* --- the table's face --- */
 
 enum lb_verdict
@@ -565,6 +644,8 @@ lb_fragment_first(struct lb_fragment_table *table, const struct lb_fragment_key 
 	d = find(table, key, place, now_ns);
 	if (d == NULL)
 		d = make(table, choose_entry(table, place.set, now_ns), key, place.tag, now_ns);
+	else if (d->state == WHOLE || (is_only_first(table, d) && !has_first(table, d, range)))
+		d = make_again(table, d, key, place.tag, now_ns);
 	if (d->state != UNDECIDED && d->verdict > LB_TO_KERNEL)
 		return (enum lb_verdict)d->verdict;
 	return note_range(table, d, range, now_ns);
@@ -583,6 +664,10 @@ lb_fragment_contradicts(struct lb_fragment_table *table, const struct lb_fragmen
 	if (decision->verdict == d->verdict &&
 		(d->verdict != LB_FORWARD || decision->owner.entropy == d->owner.entropy))
 		return false;
+	if (is_only_first(table, d)) {
+		d->state = UNDECIDED;
+		return false;
+	}
 	(void)give_up(table, d, LB_DROP_FRAGMENT_OVERLAP);
 	return true;
 }
@@ -606,29 +691,34 @@ wait_for_first(struct lb_fragment_table *table, struct datagram *d,
 	const struct lb_fragment_range *range, const struct lb_fragment_packet *packet,
 	uint64_t now_ns, enum lb_verdict *verdict)
 {
+	uint16_t seen_bytes;
+
 	if (!has_room(table, packet->bytes)) {
 		*verdict = give_up(table, d, LB_DROP_FRAGMENT_EXCESS);
 		table->stats.refused++;
 		return false;
 	}
+	seen_bytes = d->seen_bytes;
 	*verdict = note_range(table, d, range, now_ns);
 	if (*verdict != LB_FORWARD)
 		return false;
-	enqueue(table, d, packet, now_ns);
+	enqueue(table, d, packet, d->seen_bytes == seen_bytes, now_ns);
 	return true;
 }
 
 /* The datagram of a later fragment, made where it is new; NULL where it could not wait. */
 static struct datagram *
-find_or_make(struct lb_fragment_table *table, const struct lb_fragment_key *key, uint32_t bytes,
-	uint64_t now_ns)
+find_or_make(struct lb_fragment_table *table, const struct lb_fragment_key *key,
+	const struct lb_fragment_range *range, uint32_t bytes, uint64_t now_ns)
 {
 	const struct place place = place_of(table, key);
 	struct datagram *d = find(table, key, place, now_ns);
 	uint32_t at;
 
-	if (d != NULL)
+	if (d != NULL && !is_of_next(table, d, range))
 		return d;
+	if (d != NULL)
+		forget(table, d);
 	at = choose_entry(table, place.set, now_ns);
 	if (!has_room(table, bytes) ||
 		(table->tags[at] != 0 && table->datagrams[at].n_waiting != 0)) {
@@ -650,7 +740,7 @@ lb_fragment_later(struct lb_fragment_table *table, const struct lb_fragment_key 
 		*out = decision;
 		return false;
 	}
-	d = find_or_make(table, key, packet->bytes, now_ns);
+	d = find_or_make(table, key, range, packet->bytes, now_ns);
 	if (d == NULL) {
 		decision.verdict = LB_DROP_FRAGMENT_EXCESS;
 		*out = decision;
@@ -665,7 +755,9 @@ lb_fragment_later(struct lb_fragment_table *table, const struct lb_fragment_key 
 
 	decision.verdict = (enum lb_verdict)d->verdict;
 	decision.owner = d->owner;
-	if (decision.verdict <= LB_TO_KERNEL) {
+	if (d->state == WHOLE) {
+		decision.verdict = follow_whole(table, d, range);
+	} else if (decision.verdict <= LB_TO_KERNEL) {
 		const uint16_t seen_bytes = d->seen_bytes;
 		const enum lb_verdict fits = note_range(table, d, range, now_ns);
 
@@ -673,7 +765,7 @@ lb_fragment_later(struct lb_fragment_table *table, const struct lb_fragment_key 
 			decision.verdict = fits;
 		else if (decision.verdict == LB_REPLY && d->seen_bytes == seen_bytes)
 			decision.verdict = LB_DROP_RATE_LIMITED; /* it has been answered */
-		forget_if_complete(table, d);
+		note_whole(table, d);
 	}
 	*out = decision;
 	return false;
@@ -681,14 +773,17 @@ lb_fragment_later(struct lb_fragment_table *table, const struct lb_fragment_key 
 
 bool
 lb_fragment_take(struct lb_fragment_table *table, const struct lb_fragment_key *key,
-	void **packet)
+	struct lb_fragment_waited *out)
 {
 	struct datagram *d = look_up(table, key, place_of(table, key));
+	uint16_t at;
 
 	if (d == NULL || d->state != DECIDED || d->n_waiting == 0)
 		return false;
-	*packet = release(table, dequeue(table, d));
-	forget_if_complete(table, d);
+	at = dequeue(table, d);
+	out->is_repeated = table->slots[at].is_repeated;
+	out->packet = release(table, at);
+	note_whole(table, d);
 	return true;
 }
 
@@ -739,8 +834,7 @@ sweep(struct lb_fragment_table *table, uint64_t now_ns)
 	for (uint32_t at = begin; at < begin + WAYS; at++) {
 		if (table->tags[at] == 0 || !is_over(table, &table->datagrams[at], now_ns))
 			continue;
-		table->stats.expired++;
-		forget(table, &table->datagrams[at]);
+		expire(table, &table->datagrams[at]);
 	}
 	table->sweep_set = (table->sweep_set + 1) & table->set_mask;
 }
@@ -751,7 +845,8 @@ lb_fragment_expire(struct lb_fragment_table *table, uint64_t now_ns, void **pack
 {
 	uint16_t oldest;
 
-	if (likely(table->stats.live == 0 && table->stats.waiting == 0))
+	if (likely(table->stats.live == 0 && table->stats.whole == 0 &&
+		    table->stats.waiting == 0))
 		return false;
 	if (take_returned(table, packet, why))
 		return true;

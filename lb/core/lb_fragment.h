@@ -10,9 +10,14 @@
  * A datagram is known by source, destination, protocol and identification in IPv4 (RFC 791);
  * by source, destination and identification in IPv6 (RFC 8200). Before its first fragment it is
  * undecided, and its fragments wait, in the order of their arrival, up to the timeout each.
- * Once decided, they go alike at once. It is forgotten when all of its bytes have been seen and
- * nothing waits, as its identification may then be another's; or when no new bytes of it came
- * for longer than the timeout.
+ * Once decided, they go alike at once. It is forgotten when no new bytes of it came for longer
+ * than the timeout.
+ *
+ * When all of its bytes have been seen and nothing waits it is whole, and its identification
+ * may be another's. What repeats one of its fragments, as a network may that has two ways, goes
+ * where it went; any other, and every first fragment, is of the next datagram, of which nothing
+ * is known. A first fragment that may itself be a repetition is not held against one that comes
+ * after it: the next datagram is whatever follows.
  *
  * Fragments must fit together (RFC 5722). One that overlaps what was seen, lies past the
  * datagram's end, or names another end makes the datagram given up: it, what waits, and what
@@ -27,15 +32,16 @@
  * constants below. A fragment over a bound is LB_DROP_FRAGMENT_EXCESS, and so is then all of
  * its datagram, for it can no more be whole.
  *
- * Datagrams lie in sets of 8 by a hash with a secret. In a full set one gives way that was
- * given up, as its fragments are dropped either way; or else one for which nothing waits, and
- * of several the one that was longest without new bytes. If all have packets waiting, a later
- * fragment of another datagram is refused, LB_DROP_FRAGMENT_EXCESS, and a first one takes the
- * longest's place, whose packets are handed back. So a flood of later fragments fills the
- * waiting room, and one of first fragments the table, and neither takes more than that. By
- * lb_fragment_shed() what waits the longest leaves a full waiting room to what comes.
+ * Datagrams lie in sets of 8 by a hash with a secret. In a full set one gives way that is
+ * whole; or else one that was given up, as its fragments are dropped either way; or else one
+ * for which nothing waits, and of several the one that was longest without new bytes. If all
+ * have packets waiting, a later fragment of another datagram is refused,
+ * LB_DROP_FRAGMENT_EXCESS, and a first one takes the longest's place, whose packets are handed
+ * back. So a flood of later fragments fills the waiting room, and one of first fragments the
+ * table, and neither takes more than that. By lb_fragment_shed() what waits the longest leaves
+ * a full waiting room to what comes.
  *
- * A datagram takes 340 bytes, a waiting packet 32 bytes and its own.
+ * A datagram takes 332 bytes, a waiting packet 32 bytes and its own.
  *
  * Packets are the caller's, and only passed through; none is lost: each that waits comes back
  * by lb_fragment_take(), _expire(), _shed() or _abandon(). Times are nanoseconds
@@ -96,12 +102,10 @@ struct lb_fragment_range {
 	bool has_more; /**< not the last; always of the first */
 };
 
-/** Whose a decided datagram is, in the caller's terms; of no meaning to the table. */
+/** Whose a decided datagram is, in the caller's terms. */
 struct lb_fragment_owner {
-	uint32_t service;
 	uint32_t backend;
-	uint32_t slot;
-	uint32_t entropy;
+	uint32_t entropy; /**< tells flows apart */
 };
 
 /** What becomes of all fragments of a datagram. */
@@ -116,6 +120,12 @@ struct lb_fragment_packet {
 	uint32_t bytes; /**< that it occupies while it waits */
 };
 
+/** One that has waited. */
+struct lb_fragment_waited {
+	void *packet;
+	bool is_repeated; /**< what it repeats is taken before it */
+};
+
 struct lb_fragment_stats {
 	uint64_t completed; /**< datagrams all of whose bytes were seen */
 	uint64_t expired;   /**< forgotten, and not complete */
@@ -125,7 +135,8 @@ struct lb_fragment_stats {
 	uint64_t waiting_bytes;
 	uint32_t waiting; /**< packets the table has, those included that are to be handed back
 			   */
-	uint32_t live;    /**< datagrams, those included that timed out unnoticed */
+	uint32_t live;    /**< datagrams, those included that timed out unnoticed, but for */
+	uint32_t whole;   /**< those that are whole and remembered */
 };
 
 struct lb_fragment_table; /* opaque */
@@ -203,10 +214,10 @@ bool lb_fragment_later(struct lb_fragment_table *table, const struct lb_fragment
  * Take the next packet that waited for a datagram's first fragment, in the order of arrival;
  * it goes where that goes. Until there is none, after lb_fragment_decide() of the datagram.
  *
- * @param[out] packet  Untouched where the result is false.
+ * @param[out] out  Untouched where the result is false.
  */
 bool lb_fragment_take(struct lb_fragment_table *table, const struct lb_fragment_key *key,
-	void **packet) lb_must_check;
+	struct lb_fragment_waited *out) lb_must_check;
 
 /**
  * Hand back one packet that waits in vain; and where there is none, forget some datagrams

@@ -62,21 +62,24 @@ append_settled(const struct dp_stages *s, struct rte_mbuf *m, struct dp_decision
 
 /* One that waited goes where its first went, right after whatever is last in the chain. */
 static void
-release(const struct dp_stages *s, struct rte_mbuf *m, const struct lb_fragment_decision *first,
-	struct dp_chain *chain)
+release(const struct dp_stages *s, const struct lb_fragment_waited *waited,
+	const struct lb_fragment_decision *first, struct dp_chain *chain)
 {
+	struct rte_mbuf *m = waited->packet;
 	const uint64_t now_ns = dp_beside(m)->now_ns;
 	struct dp_decision d = dp_beside(m)->decision;
 	struct lb_packet packet;
 	struct dp_trace *trace = dp_trace_of(s->worker->trace);
-	struct dp_traced traced = {&packet, &d, now_ns, m->pkt_len, m->port};
+	struct dp_traced traced = {&packet, &d, now_ns, dp_beside(m)->wire_bytes, m->port};
 
 	/* It has been parsed before, with this result. */
-	if (dp_mbuf_parse(m, dp_beside(m)->wire_bytes, &packet) == LB_FORWARD) {
-		d.verdict = (uint8_t)follow_first(s, &packet, first, now_ns, &m, &d);
-	} else {
+	if (dp_mbuf_parse(m, dp_beside(m)->wire_bytes, &packet) != LB_FORWARD) {
 		d.verdict = LB_DROP_TRUNCATED;
 		traced.packet = NULL;
+	} else if (first->verdict == LB_REPLY && waited->is_repeated) {
+		d.verdict = LB_DROP_RATE_LIMITED; /* what it repeats is answered */
+	} else {
+		d.verdict = (uint8_t)follow_first(s, &packet, first, now_ns, &m, &d);
 	}
 	if (unlikely(trace != NULL))
 		dp_trace_one(trace, s->worker->index, s->snapshot, &traced);
@@ -129,10 +132,10 @@ release_all(const struct dp_stages *s, const struct lb_fragment_key *key,
 	const struct dp_decision *d, struct dp_chain *chain)
 {
 	const struct lb_fragment_decision first = describe(d);
-	void *m;
+	struct lb_fragment_waited waited;
 
-	while (lb_fragment_take(s->worker->fragments.table, key, &m))
-		release(s, m, &first, chain);
+	while (lb_fragment_take(s->worker->fragments.table, key, &waited))
+		release(s, &waited, &first, chain);
 }
 
 /*

@@ -547,18 +547,22 @@ pass(struct plane *plane, unsigned int worker, struct rte_mbuf *m)
 	return outcome;
 }
 
-/* What others send meanwhile leaves at once, and as it did before. */
+/* What others send meanwhile leaves at once, and as it did before: in either order. */
 static void
 expect_others_pass(struct plane *plane, unsigned int n, uint32_t backend)
 {
+	const struct pb_layer next_first[] = {ETHER(),
+		IPV4(.fragment = 0x2000, .id = (int)n + 1), UDP(), PAYLOAD(64), END};
+	const struct pb_layer next_later[] = {ETHER(),
+		IPV4(.fragment = 9, .id = (int)n + 1, .proto = 17), PAYLOAD(64), END};
 	struct outcome outcome = pass(plane, n % 2, make(plane, first));
 
 	assert_int_equal(outcome.n[LB_FORWARD], 1);
 	outcome = pass(plane, n % 2, make(plane, later));
 	assert_int_equal(outcome.n[LB_FORWARD], 1);
-	outcome = pass(plane, n % 2, make(plane, later));
+	outcome = pass(plane, n % 2, make(plane, next_later));
 	assert_int_equal(outcome.n[LB_FORWARD], 0);
-	outcome = pass(plane, n % 2, make(plane, first));
+	outcome = pass(plane, n % 2, make(plane, next_first));
 	assert_int_equal(outcome.n[LB_FORWARD], 2);
 
 	outcome = pass(plane, 1, make(plane, segment));
@@ -624,8 +628,11 @@ flood_with_later_ones(bool is_one_datagram)
 	assert_int_equal(n_dropped, n_wait);
 	dp_read_verdicts(plane.dp, counts);
 	assert_int_equal(counts[LB_DROP_FRAGMENT_EXCESS], n_flood - n_wait);
-	/* The last to wait for a moment had the place of one. */
-	assert_int_equal(n_wait, is_one_datagram ? 0 : 2 * n_waiting - 1);
+	/* The last others had the place of one each at their homes, which may be one. */
+	if (is_one_datagram)
+		assert_int_equal(n_wait, 0);
+	else
+		assert_in_range(n_wait, 2 * n_waiting - 2, 2 * n_waiting - 1);
 	close_plane(&plane);
 }
 

@@ -69,10 +69,10 @@ expire(struct run *run)
 static void
 take(struct run *run, const struct lb_fragment_key *key)
 {
-	void *packet;
+	struct lb_fragment_waited waited;
 
-	while (lb_fragment_take(run->table, key, &packet))
-		give_back(run, packet);
+	while (lb_fragment_take(run->table, key, &waited))
+		give_back(run, waited.packet);
 }
 
 static bool
@@ -88,7 +88,7 @@ first(struct run *run, const struct step *step)
 	const struct lb_fragment_key key = key_of(step->id);
 	const struct lb_fragment_decision decision = {step->what == 3 ? LB_DROP_NO_BACKEND
 								      : LB_FORWARD,
-		{step->id, 0, 0, 0}};
+		{step->id, 0}};
 	const bool is_right =
 		is_range_right(&step->range) && step->range.offset == 0 && step->range.has_more;
 	const enum lb_verdict verdict =
@@ -122,7 +122,7 @@ later(struct run *run, const struct step *step)
 	free(packet.packet);
 	require((out.verdict == LB_DROP_FRAGMENT_BAD) == !is_right, "later: good or bad");
 	if (out.verdict == LB_FORWARD)
-		require(out.owner.service == step->id, "later: another datagram's owner");
+		require(out.owner.backend == step->id, "later: another datagram's owner");
 }
 
 static void
@@ -134,7 +134,7 @@ check_bounds(const struct run *run)
 	require(stats.waiting == run->n_waiting, "stats: waiting");
 	require(stats.waiting <= N_WAITING && stats.waiting_bytes <= WAITING_BYTES,
 		"more waits than may");
-	require(stats.live <= N_DATAGRAMS, "more datagrams than there may be");
+	require(stats.live + stats.whole <= N_DATAGRAMS, "more datagrams than there may be");
 }
 
 static void

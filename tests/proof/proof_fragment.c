@@ -41,6 +41,7 @@ make_any_table(uint32_t n_sets)
 	for (size_t i = 0; i < N_DATAGRAMS; i++) {
 		datagrams[i].first = any_slot();
 		datagrams[i].last = any_slot();
+		datagrams[i].is_again = any_bool();
 	}
 	for (size_t i = 0; i <= N_WAITING; i++) {
 		make_any(&slots[i], sizeof(slots[i]));
@@ -48,6 +49,7 @@ make_any_table(uint32_t n_sets)
 		slots[i].next = any_slot();
 		slots[i].older = any_slot();
 		slots[i].newer = any_slot();
+		slots[i].is_repeated = any_bool();
 	}
 	make_any(&table, sizeof(table));
 	table.set_mask = n_sets - 1;
@@ -116,14 +118,18 @@ put(const struct lb_fragment_key *key)
 static void
 take(const struct lb_fragment_key *key)
 {
+	struct lb_fragment_waited waited;
+	struct lb_fragment_range range;
 	enum lb_verdict why;
 	void *packet;
 
+	make_any(&range, sizeof(range));
+	range.has_more = any_bool();
 	make_any_table(N_SETS);
-	(void)find_or_make(&table, key, 0, any_u64(0, UINT64_MAX));
+	(void)find_or_make(&table, key, &range, 0, any_u64(0, UINT64_MAX));
 	keeps_to_rule(&table, N_SETS);
 	make_any_table(N_SETS);
-	(void)lb_fragment_take(&table, key, &packet);
+	(void)lb_fragment_take(&table, key, &waited);
 	keeps_to_rule(&table, N_SETS);
 	make_any_table(N_SETS);
 	(void)lb_fragment_expire(&table, any_u64(0, UINT64_MAX), &packet, &why);

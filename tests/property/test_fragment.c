@@ -42,7 +42,7 @@ struct piece {
 };
 
 struct datagram {
-	bool is_known, is_decided, is_given_up;
+	bool is_known, is_decided, is_given_up, is_whole, is_again;
 	enum lb_verdict verdict;
 	uint32_t owner;
 	uint64_t since;
@@ -57,6 +57,7 @@ struct waiting {
 	uint32_t key; /* NO_DATAGRAM: to be handed back */
 	uint64_t since;
 	enum lb_verdict why;
+	bool is_repeated;
 };
 
 struct model {
@@ -75,8 +76,9 @@ static uint8_t packets[N_PACKETS + 1];
 
 /* How often each thing happened over all rounds: a test of what never comes is none. */
 static struct {
-	uint64_t forwarded, waited, overlapped, exceeded, inside, repeated, unmatched,
-		completed, evicted_waiting, evicted_given_up, taken, shed;
+	uint64_t whole_again, followed_whole, next_waited, forwarded, waited, overlapped,
+		exceeded, inside, repeated, unmatched, completed, evicted_waiting,
+		evicted_given_up, taken, shed;
 } seen;
 
 static struct lb_fragment_key
@@ -265,15 +267,16 @@ note(struct model *m, uint32_t key, const struct lb_fragment_range *r)
 }
 
 static void
-forget_if_complete(struct model *m, uint32_t key)
+note_whole(struct model *m, uint32_t key)
 {
 	struct datagram *d = &m->datagrams[key];
 
-	if (!d->is_known || !d->is_decided || d->is_given_up || d->verdict > LB_TO_KERNEL)
+	if (!d->is_known || !d->is_decided || d->is_given_up || d->is_whole ||
+		d->verdict > LB_TO_KERNEL)
 		return;
 	if (count_waiting(m, key) != 0 || !is_complete(d))
 		return;
-	d->is_known = false;
+	d->is_whole = true;
 	m->completed++;
 	seen.completed++;
 }
@@ -282,14 +285,14 @@ forget_if_complete(struct model *m, uint32_t key)
 
 /* The longest without new bytes of those that are known and of a kind, or nobody. */
 static uint32_t
-oldest_of(const struct model *m, bool is_given_up, bool waits)
+oldest_of(const struct model *m, bool is_whole, bool is_given_up, bool waits)
 {
 	uint32_t oldest = NO_DATAGRAM;
 
 	for (uint32_t i = 0; i < N_KEYS; i++) {
 		const struct datagram *d = &m->datagrams[i];
 
-		if (!d->is_known || d->is_given_up != is_given_up ||
+		if (!d->is_known || d->is_whole != is_whole || d->is_given_up != is_given_up ||
 			(count_waiting(m, i) != 0) != waits)
 			continue;
 		if (oldest == NO_DATAGRAM || d->since < m->datagrams[oldest].since)
@@ -306,11 +309,13 @@ find_victim(const struct model *m, uint32_t *victim)
 
 	for (uint32_t i = 0; i < N_KEYS; i++)
 		n_known += m->datagrams[i].is_known;
-	*victim = oldest_of(m, true, false);
+	*victim = oldest_of(m, true, false, false);
 	if (*victim == NO_DATAGRAM)
-		*victim = oldest_of(m, false, false);
+		*victim = oldest_of(m, false, true, false);
 	if (*victim == NO_DATAGRAM)
-		*victim = oldest_of(m, false, true);
+		*victim = oldest_of(m, false, false, false);
+	if (*victim == NO_DATAGRAM)
+		*victim = oldest_of(m, false, false, true);
 	return n_known == N_ENTRIES;
 }
 
@@ -324,7 +329,7 @@ make(struct model *m, uint32_t key)
 		seen.evicted_given_up += m->datagrams[victim].is_given_up;
 		hand_back(m, victim, LB_DROP_FRAGMENT_EXCESS);
 		m->datagrams[victim].is_known = false;
-		m->evicted++;
+		m->evicted += !m->datagrams[victim].is_whole;
 	}
 	m->datagrams[key] = (struct datagram){.is_known = true, .since = m->now};
 }
@@ -333,6 +338,39 @@ static bool
 has_room(const struct model *m, uint32_t bytes)
 {
 	return m->n_waiting < N_SLOTS && waiting_bytes(m) + bytes <= BYTES_MAX;
+}
+
+/* --- what is whole --- */
+
+/* Whether a fragment is one that a datagram which is whole has had, or may be a part of. */
+static bool
+is_of_whole(const struct datagram *d, const struct lb_fragment_range *r, bool *is_repeated)
+{
+	const unit_set units = units_of(r);
+
+	*is_repeated = false;
+	if (r->has_more != ((uint32_t)r->offset + r->bytes != d->end) ||
+		(uint32_t)r->offset + r->bytes > d->end)
+		return false;
+	for (uint32_t i = 0; i < d->n_pieces; i++) {
+		const struct piece *piece = &d->pieces[i];
+
+		if (piece->is_mixed && (units & ~piece->units) == 0)
+			return true;
+		if (!piece->is_mixed && piece->units == units) {
+			*is_repeated = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whether nothing of a datagram after one that was whole is known but its first fragment. */
+static bool
+is_only_first(const struct datagram *d)
+{
+	return d->is_again && d->is_decided && !d->is_given_up && d->n_pieces == 1 &&
+	       (d->pieces[0].units & 1) != 0;
 }
 
 /* --- the model's answers --- */
@@ -344,8 +382,12 @@ model_first(struct model *m, uint32_t key, const struct lb_fragment_range *r,
 	struct datagram *d = &m->datagrams[key];
 	enum lb_verdict verdict;
 
-	if (!d->is_known)
+	if (!d->is_known) {
 		make(m, key);
+	} else if (d->is_whole || (is_only_first(d) && d->pieces[0].units != units_of(r))) {
+		seen.whole_again++;
+		*d = (struct datagram){.is_known = true, .is_again = true, .since = m->now};
+	}
 	if (d->is_given_up)
 		return d->verdict;
 	if (d->is_decided && d->verdict > LB_TO_KERNEL)
@@ -367,7 +409,19 @@ model_later(struct model *m, uint32_t key, const struct lb_fragment_range *r, ui
 	struct datagram *d = &m->datagrams[key];
 	enum lb_verdict verdict;
 	uint32_t victim;
+	unit_set before;
+	bool is_repeated;
 
+	if (d->is_known && d->is_whole) {
+		if (is_of_whole(d, r, &is_repeated)) {
+			seen.followed_whole += is_repeated;
+			if (d->verdict > LB_TO_KERNEL || is_repeated)
+				return d->verdict;
+			return LB_DROP_FRAGMENT_OVERLAP;
+		}
+		seen.next_waited++;
+		d->is_known = false;
+	}
 	if (!d->is_known) {
 		if (!has_room(m, bytes) ||
 			(find_victim(m, &victim) && count_waiting(m, victim) != 0)) {
@@ -382,14 +436,16 @@ model_later(struct model *m, uint32_t key, const struct lb_fragment_range *r, ui
 		m->refused++;
 		return give_up(m, key, LB_DROP_FRAGMENT_EXCESS);
 	}
+	before = all_units(d);
 	verdict = note(m, key, r);
 	if (verdict != LB_FORWARD || d->is_decided) {
 		if (verdict == LB_FORWARD)
 			verdict = d->verdict;
-		forget_if_complete(m, key);
+		note_whole(m, key);
 		return verdict;
 	}
-	m->waiting[m->n_waiting++] = (struct waiting){packet, bytes, key, m->now, LB_FORWARD};
+	m->waiting[m->n_waiting++] = (struct waiting){packet, bytes, key, m->now, LB_FORWARD,
+		all_units(d) == before};
 	return LB_N_VERDICTS;
 }
 
@@ -415,6 +471,20 @@ random_range(struct model *m, bool is_first)
 	return r;
 }
 
+/* After a datagram that is whole, often one that it cannot have had. */
+static struct lb_fragment_range
+random_later(struct model *m, uint32_t k)
+{
+	struct lb_fragment_range r = random_range(m, false);
+
+	if (m->datagrams[k].is_known && m->datagrams[k].is_whole &&
+		xrand_below(&m->seed, 8) == 0) {
+		r.bytes = 3;
+		r.has_more = false;
+	}
+	return r;
+}
+
 static void
 step_first(struct model *m, uint32_t k)
 {
@@ -423,7 +493,7 @@ step_first(struct model *m, uint32_t k)
 	static const enum lb_verdict verdicts[16] =
 		{[0] = LB_DROP_NO_BACKEND, [1] = LB_TO_KERNEL};
 	const struct lb_fragment_decision decision = {verdicts[xrand_below(&m->seed, 16)],
-		{1, xrand_below(&m->seed, 1000), 2, 3}};
+		{xrand_below(&m->seed, 1000), 3}};
 	const enum lb_verdict want = model_first(m, k, &r, &decision);
 	const enum lb_verdict got = lb_fragment_first(m->table, &key, &r, m->now);
 
@@ -436,7 +506,7 @@ static void
 step_later(struct model *m, uint32_t k, uint32_t packet)
 {
 	const struct lb_fragment_key key = key_of(k);
-	const struct lb_fragment_range r = random_range(m, false);
+	const struct lb_fragment_range r = random_later(m, k);
 	const struct lb_fragment_packet p = {&packets[packet], 50 + xrand_below(&m->seed, 100)};
 	const uint32_t owner = m->datagrams[k].owner;
 	const enum lb_verdict want = model_later(m, k, &r, packet, p.bytes);
@@ -459,7 +529,7 @@ step_take(struct model *m, uint32_t k)
 {
 	const struct lb_fragment_key key = key_of(k);
 	const struct datagram *d = &m->datagrams[k];
-	void *packet = NULL;
+	struct lb_fragment_waited waited = {NULL, false};
 	bool got = true;
 
 	while (got) {
@@ -467,16 +537,17 @@ step_take(struct model *m, uint32_t k)
 
 		while (i < m->n_waiting && m->waiting[i].key != k)
 			i++;
-		got = lb_fragment_take(m->table, &key, &packet);
+		got = lb_fragment_take(m->table, &key, &waited);
 		EXPECT(got == (i < m->n_waiting && d->is_known && d->is_decided),
 			"take of %u: %d", k, got);
 		if (!got)
 			break;
-		assert_ptr_equal(packet, &packets[m->waiting[i].packet]);
+		assert_ptr_equal(waited.packet, &packets[m->waiting[i].packet]);
+		assert_int_equal(waited.is_repeated, m->waiting[i].is_repeated);
 		remove_waiting(m, i);
 		seen.taken++;
 		if (count_waiting(m, k) == 0 && is_complete(d)) {
-			m->datagrams[k].is_known = false;
+			m->datagrams[k].is_whole = true;
 			m->completed++;
 		}
 	}
@@ -545,17 +616,21 @@ expect_stats(const struct model *m)
 {
 	struct lb_fragment_stats stats;
 	uint32_t n_known = 0;
+	uint32_t n_whole = 0;
 
 	lb_fragment_table_stats(m->table, &stats);
-	for (uint32_t i = 0; i < N_KEYS; i++)
+	for (uint32_t i = 0; i < N_KEYS; i++) {
 		n_known += m->datagrams[i].is_known;
+		n_whole += m->datagrams[i].is_known && m->datagrams[i].is_whole;
+	}
 	assert_int_equal(stats.waiting, m->n_waiting);
 	assert_int_equal(stats.waiting_bytes, waiting_bytes(m));
 	assert_int_equal(stats.completed, m->completed);
 	assert_int_equal(stats.evicted, m->evicted);
 	assert_int_equal(stats.refused, m->refused);
 	assert_int_equal(stats.given_up, m->given_up);
-	assert_in_range(stats.live, n_known, N_ENTRIES);
+	assert_in_range(stats.live, n_known - n_whole, N_ENTRIES);
+	assert_in_range(stats.whole, n_whole, N_ENTRIES);
 }
 
 static void
@@ -616,12 +691,13 @@ static void
 test_all_that_can_happen_did(void **state)
 {
 	(void)state;
-	print_message("forwarded %lu, waited %lu, taken %lu, repeated %lu, inside %lu, "
-		      "overlapped "
-		      "%lu, exceeded %lu, unmatched %lu, completed %lu, evicted waiting %lu\n",
+	print_message(
+		"forwarded %lu, waited %lu, taken %lu, repeated %lu, inside %lu, overlapped "
+		"%lu, exceeded %lu, unmatched %lu, completed %lu, evicted waiting %lu; of "
+		"whole ones again %lu, followed %lu, next %lu\n",
 		seen.forwarded, seen.waited, seen.taken, seen.repeated, seen.inside,
 		seen.overlapped, seen.exceeded, seen.unmatched, seen.completed,
-		seen.evicted_waiting);
+		seen.evicted_waiting, seen.whole_again, seen.followed_whole, seen.next_waited);
 	assert_true(seen.forwarded > 1000);
 	assert_true(seen.waited > 1000);
 	assert_true(seen.taken > 1000);
@@ -634,6 +710,9 @@ test_all_that_can_happen_did(void **state)
 	assert_true(seen.evicted_waiting > 10);
 	assert_true(seen.evicted_given_up > 100);
 	assert_true(seen.shed > 100);
+	assert_true(seen.whole_again > 100);
+	assert_true(seen.followed_whole > 100);
+	assert_true(seen.next_waited > 100);
 }
 
 int

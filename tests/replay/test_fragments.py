@@ -109,8 +109,8 @@ def add_orders(rows):
         rows.add(f"{name} with its flow's whole packets around",
                  spread([client.whole(make), *parts, client.whole(make)]), ["to"] * (n + 2))
         parts = wire.pieces(rows.client().whole(make), 104)
-        rows.add(f"{name}, each twice", spread([p for p in parts[:-1] for _ in (0, 1)]),
-                 ["to"] * (2 * n - 2))
+        rows.add(f"{name}, each twice", spread([p for p in parts for _ in (0, 1)]),
+                 ["to"] * (2 * n))
         parts = wire.pieces(rows.client().whole(make), 104)
         rows.add(f"{name}, each twice, later ones first",
                  spread([parts[2], parts[2], parts[1], parts[0], parts[0]]),
@@ -146,6 +146,19 @@ def add_mixtures(rows):
     rows.add("an identification once more, after its datagram was whole", spread(
         wire.pieces(one, 208) + wire.pieces(two, 208) + [one, two]),
         ["to 1", "to 1", "to 2", "to 2", "to 1", "to 2"])
+    for words, again in (("its last", slice(-1, None)), ("its first", slice(1)), ("it", slice(None)),
+                         ("it backwards", slice(None, None, -1))):
+        client = rows.client()
+        one, two = client.whole(sport=1), client.whole(sport=2, size=300)
+        parts = wire.pieces(one, 208)
+        rows.add(f"{words} once more after a datagram was whole, and the next of its number",
+                 spread([*parts, *parts[again], *wire.pieces(two, 104), one, two]),
+                 ["to 1"] * (2 + len(parts[again])) + ["to 2"] * 3 + ["to 1", "to 2"])
+    client = rows.client()
+    one, two = client.whole(sport=1), client.whole(sport=2, size=300)
+    rows.add("the next of its number after a whole datagram, backwards",
+             spread(wire.pieces(one, 208) + wire.pieces(two, 104)[::-1] + [one, two]),
+             ["to 1"] * 2 + ["to 2"] * 3 + ["to 1", "to 2"], {4: [2, 3]})
     client = rows.client()
     rows.add("an identification once more, more than a second after half a datagram",
              [(0, wire.piece(one_of(client, 1), 0, 104, 1)),

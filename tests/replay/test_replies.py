@@ -624,8 +624,20 @@ class EchoInFragments(ReplyCase):
             self.assertEqual(result.column("verdict"), ["reply"] * 16 + ["drop"] * 24)
             self.assertEqual(result.report["drops"]["rate_limited"], 24)
 
+    def test_a_repetition_is_not_answered_again(self):
+        """Whether it comes before its datagram's first fragment, after it, or at the end."""
+        for order in ((1, 1, 1, 2, 0), (0, 1, 1, 2), (0, 1, 2, 2, 1), (2, 1, 2, 0, 2)):
+            for family in (4, 6):
+                parts = wire.pieces(self.ask(family, 1, b"p" * 400), 152)
+                result = self.same([at(i / 1000, parts[k]) for i, k in enumerate(order)],
+                                   self.SETTINGS)
+                self.assertEqual(result.column("reason"),
+                                 [None if order.index(k) == i else "rate_limited"
+                                  for i, k in enumerate(order)])
+                self.assertEqual(len(result.output.packets), len(parts))
+
     def test_an_identification_once_more(self):
-        """A datagram that was whole is forgotten, and its number another's."""
+        """A datagram that was whole is over, and its number another's."""
         for family in (4, 6):
             parts = [part for sport in range(5)
                      for part in wire.pieces(self.ask(family, 1, bytes([sport]) * 400), 208)]

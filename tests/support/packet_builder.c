@@ -152,7 +152,7 @@ put_ipv4(const struct build *b, const struct pb_layer *l, uint8_t *p)
 	p[0] = (uint8_t)(0x40 | header_bytes / 4);
 	p[1] = (uint8_t)l->tos;
 	put16(p + 2, (unsigned int)(b->bytes + b->end - p));
-	put16(p + 4, 0x1234);
+	put16(p + 4, (unsigned int)usual(l->id, 0x1234));
 	put16(p + 6, (unsigned int)l->fragment);
 	p[8] = (uint8_t)usual(l->ttl, 64);
 	p[9] = (uint8_t)usual(l->proto, proto_of(l + 1));

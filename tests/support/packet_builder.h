@@ -53,6 +53,7 @@ struct pb_layer {
 	int tos;      /* or traffic class */
 	int ttl;      /* or hop limit; usually 64 */
 	int fragment; /* IPV4: flags and offset; EXTENSION 44: its 16 bits */
+	int id;       /* IPV4: identification; usually 0x1234 */
 	int vid;
 	int tpid; /* VLAN: usually 0x8100 */
 	int sport;
