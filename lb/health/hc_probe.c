@@ -189,7 +189,8 @@ end_connect(struct hc_probe *probe, struct hc_tls_context *tls, uint32_t events,
 	if (probe->target.check->type == HC_HTTPS) {
 		probe->stage = HC_HANDSHAKE;
 		if (tls != NULL)
-			probe->tls = hc_tls_open(tls, probe->fd, &probe->target);
+			probe->tls = hc_tls_open(tls, probe->fd, &probe->target,
+				probe->begun_ns, &probe->session);
 		if (probe->tls == NULL) {
 			hc_words_set(words, "TLS: there is not enough memory");
 			return HC_NOT_ASKED;
@@ -204,8 +205,12 @@ shake_hands(struct hc_probe *probe, char words[static HC_WORDS_BYTES])
 {
 	const int ret = hc_tls_handshake(probe->tls, words);
 
-	if (ret != 0)
-		return ret == -EAGAIN ? 0 : ret;
+	if (ret == -EAGAIN)
+		return 0;
+	if (ret != 0) {
+		probe->session.is_refused |= hc_tls_has_offered(probe->tls);
+		return ret;
+	}
 	probe->stage = HC_SEND;
 	return 1;
 }
@@ -358,8 +363,8 @@ hc_probe_expire(const struct hc_probe *probe, char words[static HC_WORDS_BYTES])
 	return HC_FAILED;
 }
 
-void
-hc_probe_end(struct hc_probe *probe)
+static void
+close_all(struct hc_probe *probe)
 {
 	hc_tls_close(probe->tls);
 	probe->tls = NULL;
@@ -370,4 +375,21 @@ hc_probe_end(struct hc_probe *probe)
 		hc_tunnel_return(probe->tunnel, probe->source_port);
 	probe->tunnel = NULL;
 	probe->is_running = false;
+}
+
+void
+hc_probe_end(struct hc_probe *probe, enum hc_outcome outcome)
+{
+	if (probe->tls != NULL && outcome == HC_PASSED)
+		hc_tls_keep(probe->tls, probe->begun_ns, &probe->session);
+	else if (outcome == HC_FAILED)
+		hc_tls_session_drop(&probe->session);
+	close_all(probe);
+}
+
+void
+hc_probe_fini(struct hc_probe *probe)
+{
+	hc_tls_session_drop(&probe->session);
+	close_all(probe);
 }

@@ -32,9 +32,10 @@ struct hc_probe {
 	uint64_t next_ns; /**< when it is to begin anew */
 	bool is_running;
 	enum hc_stage stage;
-	int fd;                   /**< -1: none */
-	struct hc_tls *tls;       /**< NULL: none */
-	struct hc_tunnel *tunnel; /**< that source_port is borrowed from; NULL: none */
+	int fd;                        /**< -1: none */
+	struct hc_tls *tls;            /**< NULL: none */
+	struct hc_tls_session session; /**< of its last check that has passed */
+	struct hc_tunnel *tunnel;      /**< that source_port is borrowed from; NULL: none */
 	uint16_t source_port;
 	size_t n_sent;
 	struct hc_http http;
@@ -66,8 +67,11 @@ enum hc_outcome hc_probe_go_on(struct hc_probe *probe, struct hc_tls_context *tl
 enum hc_outcome hc_probe_expire(const struct hc_probe *probe,
 	char words[static HC_WORDS_BYTES]);
 
-/** Close what it has open; also where it has not begun. */
-void hc_probe_end(struct hc_probe *probe);
+/** Close what it has open, as it has come to an outcome other than that it is running. */
+void hc_probe_end(struct hc_probe *probe, enum hc_outcome outcome);
+
+/** Give back what it has, also where it is running, or has not begun. */
+void hc_probe_fini(struct hc_probe *probe);
 
 /** Whether an error is one of this machine's: too many open files, no port, no right, … */
 bool hc_probe_is_local(int error);

@@ -16,6 +16,10 @@
 
 /* What happens within a turn is done together, rather than in a turn of its own. */
 #define TURN_NS UINT64_C(2000000)
+/* A turn that has lasted so long begins one check and no more: what is under way goes first, so
+ * that who has too many to ask asks them more rarely, rather than hear none of their answers in
+ * time. */
+#define TURN_NS_MAX UINT64_C(10000000)
 /* Results are told of as often, at most. */
 #define TELL_NS UINT64_C(10000000)
 /* Where nothing is due. */
@@ -31,7 +35,9 @@ struct set {
 	size_t n_checks;
 	struct hc_probe **probes; /* ascending by id */
 	size_t n;
-	struct hc_heap heap; /* with room for all probes */
+	/* A probe is in one of them. With room for all each. */
+	struct hc_heap begins; /* those that wait to begin */
+	struct hc_heap ends;   /* those that run, by when their time is over */
 };
 
 struct hc_prober {
@@ -78,14 +84,15 @@ free_set(struct set *set)
 	for (size_t i = 0; set->probes != NULL && i < set->n; i++) {
 		if (set->probes[i] == NULL)
 			continue;
-		hc_probe_end(set->probes[i]);
+		hc_probe_fini(set->probes[i]);
 		free(set->probes[i]);
 	}
 	for (size_t i = 0; set->checks != NULL && i < set->n_checks; i++)
 		hc_own_check_fini(&set->checks[i]);
 	free(set->checks);
 	free(set->probes);
-	free(set->heap.timers);
+	free(set->begins.timers);
+	free(set->ends.timers);
 	free(set);
 }
 
@@ -130,8 +137,10 @@ make_set(const struct hc_target *targets, size_t n)
 		return NULL;
 	set->checks = calloc(count_checks(targets, n) + 1, sizeof(struct hc_own_check));
 	set->probes = calloc(n + 1, sizeof(struct hc_probe *));
-	set->heap.timers = calloc(n + 1, sizeof(struct hc_timer *));
-	if (set->checks == NULL || set->probes == NULL || set->heap.timers == NULL)
+	set->begins.timers = calloc(n + 1, sizeof(struct hc_timer *));
+	set->ends.timers = calloc(n + 1, sizeof(struct hc_timer *));
+	if (set->checks == NULL || set->probes == NULL || set->begins.timers == NULL ||
+		set->ends.timers == NULL)
 		goto free_set;
 	for (size_t i = 0; i < n; i++) {
 		struct hc_target target = targets[i];
@@ -219,8 +228,10 @@ end(struct hc_prober *prober, struct hc_probe *probe, enum hc_outcome outcome,
 	if (outcome == HC_RUNNING)
 		return;
 	put_result(prober, probe, outcome, words);
-	hc_probe_end(probe);
-	hc_heap_put(&prober->set->heap, &probe->timer, probe->next_ns);
+	hc_probe_end(probe, outcome);
+	if (probe->timer.place != HC_HEAP_NONE)
+		hc_heap_remove(&prober->set->ends, &probe->timer);
+	hc_heap_put(&prober->set->begins, &probe->timer, probe->next_ns);
 }
 
 /* NULL: it cannot be had; words say why. */
@@ -239,6 +250,7 @@ begin(struct hc_prober *prober, struct hc_probe *probe, uint64_t now)
 	char words[HC_WORDS_BYTES] = "";
 	enum hc_outcome outcome;
 
+	hc_heap_remove(&prober->set->begins, &probe->timer);
 	/* By its own schedule, unless that is past: late begins are not made up for. */
 	probe->begun_ns = now;
 	probe->next_ns = probe->timer.due_ns + interval_ns;
@@ -251,26 +263,39 @@ begin(struct hc_prober *prober, struct hc_probe *probe, uint64_t now)
 	else
 		outcome = hc_probe_begin(probe, prober->tunnel, prober->epoll_fd, words);
 	if (outcome == HC_RUNNING)
-		hc_heap_put(&prober->set->heap, &probe->timer,
+		hc_heap_put(&prober->set->ends, &probe->timer,
 			now + probe->target.check->timeout_ns);
 	else
 		end(prober, probe, outcome, words);
 }
 
+/* The first of a heap, if it is due; NULL: none is. */
+static struct hc_probe *
+find_due(const struct hc_heap *heap, uint64_t now)
+{
+	struct hc_timer *timer = hc_heap_first(heap);
+
+	return timer != NULL && timer->due_ns <= now ? (struct hc_probe *)timer : NULL;
+}
+
 static void
 run_due(struct hc_prober *prober, uint64_t now)
 {
-	struct hc_timer *timer;
+	struct hc_probe *probe;
 
-	while (prober->set != NULL && (timer = hc_heap_first(&prober->set->heap)) != NULL &&
-		timer->due_ns <= now) {
-		struct hc_probe *probe = (struct hc_probe *)timer;
+	if (prober->set == NULL)
+		return;
+	while ((probe = find_due(&prober->set->ends, now)) != NULL) {
 		char words[HC_WORDS_BYTES] = "";
 
-		if (probe->is_running)
-			end(prober, probe, hc_probe_expire(probe, words), words);
-		else
-			begin(prober, probe, now);
+		end(prober, probe, hc_probe_expire(probe, words), words);
+	}
+	now = now_ns();
+	while ((probe = find_due(&prober->set->begins, now)) != NULL) {
+		begin(prober, probe, now);
+		now = now_ns();
+		if (now - prober->turn_ns > TURN_NS_MAX)
+			break;
 	}
 }
 
@@ -339,7 +364,7 @@ adopt(struct hc_prober *prober, struct set *next, struct set *old, uint64_t now)
 		struct hc_probe *kept;
 
 		if (same == NULL) {
-			hc_heap_put(&next->heap, &probe->timer, now + spread(prober, probe));
+			hc_heap_put(&next->begins, &probe->timer, now + spread(prober, probe));
 			continue;
 		}
 		/* They change places, so that the old set is whole, to be freed. */
@@ -348,7 +373,8 @@ adopt(struct hc_prober *prober, struct set *next, struct set *old, uint64_t now)
 		next->probes[i] = kept;
 		kept->target.check = probe->target.check;
 		kept->timer.place = HC_HEAP_NONE;
-		hc_heap_put(&next->heap, &kept->timer, kept->timer.due_ns);
+		hc_heap_put(kept->is_running ? &next->ends : &next->begins, &kept->timer,
+			kept->timer.due_ns);
 	}
 }
 
@@ -390,15 +416,23 @@ take_orders(struct hc_prober *prober, uint64_t now)
 	return !is_over;
 }
 
+static uint64_t
+find_earlier(const struct hc_heap *heap, uint64_t until_ns)
+{
+	const struct hc_timer *first = hc_heap_first(heap);
+
+	return first != NULL && first->due_ns < until_ns ? first->due_ns : until_ns;
+}
+
 static int
 find_wait_ms(const struct hc_prober *prober, uint64_t now)
 {
-	const struct hc_timer *first =
-		prober->set != NULL ? hc_heap_first(&prober->set->heap) : NULL;
 	uint64_t until_ns = now + (uint64_t)IDLE_MS * 1000000;
 
-	if (first != NULL && first->due_ns < until_ns)
-		until_ns = first->due_ns;
+	if (prober->set != NULL) {
+		until_ns = find_earlier(&prober->set->begins, until_ns);
+		until_ns = find_earlier(&prober->set->ends, until_ns);
+	}
 	/* The workers have no means to wake anybody. */
 	if (prober->tunnel != NULL && hc_tunnel_is_busy(prober->tunnel) &&
 		now + TURN_NS < until_ns)
@@ -442,25 +476,39 @@ handle(struct hc_prober *prober, const struct epoll_event *event)
 			words);
 }
 
+/* What has happened until now, so that nobody's time is over who has answered. */
+static void
+handle_all(struct hc_prober *prober, int wait_ms, uint64_t *now)
+{
+	/* Of so many sockets, once each; and those that are not of probes. */
+	size_t left = 3 + (prober->set != NULL ? prober->set->ends.n : 0);
+	struct epoll_event events[N_EVENTS];
+	int n = epoll_wait(prober->epoll_fd, events, N_EVENTS, wait_ms);
+
+	*now = pace(prober);
+	if (prober->tunnel != NULL)
+		hc_tunnel_pump(prober->tunnel);
+	for (;;) {
+		for (int i = 0; i < n; i++)
+			handle(prober, &events[i]);
+		if (n < N_EVENTS || left <= N_EVENTS)
+			break;
+		left -= N_EVENTS;
+		n = epoll_wait(prober->epoll_fd, events, N_EVENTS, 0);
+	}
+}
+
 static void *
 run(void *argument)
 {
 	struct hc_prober *prober = argument;
-	struct epoll_event events[N_EVENTS];
 	uint64_t now = now_ns();
 
 	(void)pthread_setname_np(pthread_self(), "shunt-health");
 	while (take_orders(prober, now)) {
-		int n;
-
 		run_due(prober, now);
 		tell(prober, now);
-		n = epoll_wait(prober->epoll_fd, events, N_EVENTS, find_wait_ms(prober, now));
-		now = pace(prober);
-		if (prober->tunnel != NULL)
-			hc_tunnel_pump(prober->tunnel);
-		for (int i = 0; i < n; i++)
-			handle(prober, &events[i]);
+		handle_all(prober, find_wait_ms(prober, now), &now);
 	}
 	return NULL;
 }

@@ -15,6 +15,9 @@ struct hc_tls_context {
 
 struct hc_tls {
 	SSL *ssl;
+	SSL_SESSION *left; /* to be resumed; NULL: none yet */
+	uint64_t id;       /* of the target */
+	bool has_offered;
 	char host[HC_HOST_BYTES_MAX + 1]; /* what the certificate has to be for */
 };
 
@@ -26,6 +29,28 @@ say_reason(char words[static HC_WORDS_BYTES], const char *what)
 
 	hc_words_set(words, "%s: %s", what, reason != NULL ? reason : "failed");
 	ERR_clear_error();
+}
+
+/* Of a certificate that nobody asks about there is nothing to be found out. */
+static int
+verify(X509_STORE_CTX *store, void *argument)
+{
+	const SSL *ssl =
+		X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+
+	(void)argument;
+	return SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE ? 1 : X509_verify_cert(store);
+}
+
+/* A session is there to be resumed: with TLS 1.3 some time after the handshake. */
+static int
+take_session(SSL *ssl, SSL_SESSION *session)
+{
+	struct hc_tls *tls = SSL_get_app_data(ssl);
+
+	SSL_SESSION_free(tls->left);
+	tls->left = session;
+	return 1;
 }
 
 struct hc_tls_context *
@@ -40,12 +65,16 @@ hc_tls_context_create(char words[static HC_WORDS_BYTES])
 	context->ctx = SSL_CTX_new(TLS_client_method());
 	if (context->ctx == NULL ||
 		SSL_CTX_set_min_proto_version(context->ctx, TLS1_2_VERSION) != 1 ||
-		SSL_CTX_set_default_verify_paths(context->ctx) != 1) {
+		SSL_CTX_set_default_verify_file(context->ctx) != 1 ||
+		SSL_CTX_set_default_verify_dir(context->ctx) != 1) {
 		say_reason(words, "TLS");
 		hc_tls_context_destroy(context);
 		return NULL;
 	}
-	SSL_CTX_set_session_cache_mode(context->ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_session_cache_mode(context->ctx,
+		SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(context->ctx, take_session);
+	SSL_CTX_set_cert_verify_callback(context->ctx, verify, NULL);
 	SSL_CTX_set_mode(context->ctx,
 		SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	return context;
@@ -78,15 +107,35 @@ set_host(struct hc_tls *tls, const struct hc_target *target)
 	       X509_VERIFY_PARAM_set1_host(param, tls->host, 0) == 1;
 }
 
+void
+hc_tls_session_drop(struct hc_tls_session *session)
+{
+	SSL_SESSION_free(session->handle);
+	session->handle = NULL;
+}
+
+static bool
+offer(struct hc_tls *tls, uint64_t now_ns, struct hc_tls_session *session)
+{
+	if (now_ns >= session->until_ns)
+		hc_tls_session_drop(session);
+	tls->has_offered = session->handle != NULL && !session->is_refused;
+	return !tls->has_offered || SSL_set_session(tls->ssl, session->handle) == 1;
+}
+
 struct hc_tls *
-hc_tls_open(struct hc_tls_context *context, int fd, const struct hc_target *target)
+hc_tls_open(struct hc_tls_context *context, int fd, const struct hc_target *target,
+	uint64_t now_ns, struct hc_tls_session *session)
 {
 	struct hc_tls *tls = calloc(1, sizeof(*tls));
 
 	if (tls == NULL)
 		return NULL;
+	tls->id = target->id;
 	tls->ssl = SSL_new(context->ctx);
-	if (tls->ssl == NULL || SSL_set_fd(tls->ssl, fd) != 1 || !set_host(tls, target)) {
+	if (tls->ssl == NULL || SSL_set_fd(tls->ssl, fd) != 1 ||
+		SSL_set_app_data(tls->ssl, tls) != 1 || !set_host(tls, target) ||
+		!offer(tls, now_ns, session)) {
 		ERR_clear_error();
 		hc_tls_close(tls);
 		return NULL;
@@ -96,12 +145,45 @@ hc_tls_open(struct hc_tls_context *context, int fd, const struct hc_target *targ
 	return tls;
 }
 
+bool
+hc_tls_has_offered(const struct hc_tls *tls)
+{
+	return tls->has_offered;
+}
+
+/* Half the time to all of it: whoever is asked first at once does not show it at once again. */
+static uint64_t
+find_life(uint64_t id)
+{
+	const uint32_t fraction = (uint32_t)id * UINT32_C(2654435769);
+
+	return HC_TLS_SESSION_NS / 2 + (HC_TLS_SESSION_NS / 2 * (fraction >> 16) >> 16);
+}
+
+void
+hc_tls_keep(struct hc_tls *tls, uint64_t now_ns, struct hc_tls_session *session)
+{
+	const bool is_resumed = SSL_session_reused(tls->ssl) == 1;
+
+	if (!is_resumed)
+		session->until_ns = now_ns + find_life(tls->id);
+	if (is_resumed && tls->left == NULL)
+		return;
+	SSL_SESSION_free(session->handle);
+	session->handle = tls->left;
+	tls->left = NULL;
+}
+
 void
 hc_tls_close(struct hc_tls *tls)
 {
 	if (tls == NULL)
 		return;
+	/* Otherwise OpenSSL takes it for cut off, and its session for one not to be resumed. */
+	if (tls->ssl != NULL)
+		SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(tls->ssl);
+	SSL_SESSION_free(tls->left);
 	free(tls);
 }
 

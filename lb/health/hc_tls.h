@@ -6,8 +6,10 @@
  * @file
  * TLS for checks, by OpenSSL: TLS 1.2 or later, over a socket that does not block.
  *
- * Each check is a whole handshake: what a session of before would vouch for is just what is to
- * be found out. One thread's own.
+ * Each check is a handshake of its own, with keys of its own. It may resume the session of one
+ * before (RFC 8446, section 2.2), which is half the work, as the server then shows no
+ * certificate: it has the keys of whom it was shown by, so that is looked at every minute, and
+ * after each failure. One thread's own.
  */
 
 #include "hc_check.h"
@@ -18,6 +20,19 @@ struct hc_tls_context;
 
 /** One connection. */
 struct hc_tls;
+
+/** A server shows its certificate again after this long, or half of it, by its target's id. */
+#define HC_TLS_SESSION_NS (UINT64_C(60) * 1000000000)
+
+/** What one handshake leaves for the next with the same target; all zero: nothing. */
+struct hc_tls_session {
+	void *handle;      /**< OpenSSL's, owned; NULL: none */
+	uint64_t until_ns; /**< no handshake resumes it from then on */
+	bool is_refused;   /**< the server has failed to take one: none is offered any more */
+};
+
+/** Forget it; that it is refused is kept. */
+void hc_tls_session_drop(struct hc_tls_session *session);
 
 /**
  * @param[out] words  Why not.
@@ -31,12 +46,25 @@ void hc_tls_context_destroy(struct hc_tls_context *context);
 /**
  * Begin on a socket that is connected.
  *
- * @param target  Of https. Its host, or without one its address, is what the certificate has to
- *                be for, where it is verified.
+ * @param target   Of https. Its host, or without one its address, is what the certificate has
+ *                 to be for, where it is verified.
+ * @param now_ns   Of a clock that does not go back.
+ * @param session  Of a check of the same target, to be resumed if there is one; forgotten where
+ *                 its time is over.
  * @return NULL: no memory.
  */
 struct hc_tls *hc_tls_open(struct hc_tls_context *context, int fd,
-	const struct hc_target *target);
+	const struct hc_target *target, uint64_t now_ns, struct hc_tls_session *session);
+
+/** Whether it has offered a session to be resumed. */
+bool hc_tls_has_offered(const struct hc_tls *tls);
+
+/**
+ * Keep what the connection has left to be resumed; it has passed.
+ *
+ * @param now_ns, session  As given to hc_tls_open().
+ */
+void hc_tls_keep(struct hc_tls *tls, uint64_t now_ns, struct hc_tls_session *session);
 
 /** Without a word to the other end; the socket stays open. NULL is allowed. */
 void hc_tls_close(struct hc_tls *tls);

@@ -5,6 +5,7 @@
   rate   the packet path under full load with 10,000 backends checked every 2 s and metrics
          scraped each second, against neither, in turns: packets for the worker's CPU time
   types  what a check of each type takes of the prober's CPU time
+  https  the same of 1,000 backends by https every 2 s, with nginx answering; and the memory
   death  from a backend's death to its last packet, beside interval x fall + timeout + 100 ms
 
 That packets were forwarded, everybody was checked, and the dead one got nothing in the end is
@@ -18,6 +19,7 @@ import os
 import pathlib
 import re
 import selectors
+import shutil
 import socket
 import ssl
 import statistics
@@ -37,6 +39,20 @@ RATE_LISTENERS = 8
 # So few that a server in Python keeps up with their handshakes.
 TYPE_BACKENDS, TYPE_INTERVAL_S = 40, 1
 TYPES = ("tcp", "http", "https")
+HTTPS_BACKENDS, HTTPS_INTERVAL_S = 1000, 2
+HTTPS_NAME = "bench.example.org"
+NGINX = """
+daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  server {{
+    listen 0.0.0.0:{port} ssl backlog=4096;
+    ssl_certificate {pem}; ssl_certificate_key {pem};
+    location / {{ return 204; }}
+  }}
+}}
+"""
 DEATH_BACKENDS = 3
 DEATH = {"type": "tcp", "interval": "200ms", "timeout": "100ms", "fall": 2, "rise": 1,
          "flap_half_life": "off"}
@@ -223,7 +239,7 @@ def make_certificate(folder):
     pem, only = folder / "all.pem", folder / "certificate.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=bench",
-                    "-keyout", pem, "-out", only], check=True, stderr=subprocess.DEVNULL)
+                    "-addext", f"subjectAltName=DNS:{HTTPS_NAME}", "-keyout", pem, "-out", only], check=True, stderr=subprocess.DEVNULL)
     pem.write_text(pem.read_text(encoding="ascii") + only.read_text(encoding="ascii"),
                    encoding="ascii")
     return pem
@@ -258,6 +274,73 @@ def print_types(found):
     lab.print_table(["", "CPU time", "passed", "failed"],
                     [[kind, f"{row['us_of_cpu']:.0f}", row["passed"], row["failed"]]
                      for kind, row in found["rows"].items()])
+
+
+@contextlib.contextmanager
+def nginx(folder, pem):
+    """Its port."""
+    port = lab.free_port()
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, pem=pem, port=port),
+                                       encoding="ascii")
+    process = subprocess.Popen(["nginx", "-p", folder, "-e", folder / "error.log", "-c",
+                                folder / "nginx.conf"])
+    try:
+        end = time.monotonic() + lab.TIMEOUT_S
+        while process.poll() is None and time.monotonic() < end:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.02)
+        assert process.poll() is None, (folder / "error.log").read_text(encoding="utf-8")
+        yield port
+    finally:
+        lab.stop(process)
+
+
+def resident_kib(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"^VmRSS:\s+(\d+) kB", text, re.M)[1])
+
+
+def measure_https(options):
+    if shutil.which("nginx") is None:
+        return None
+    n = 50 if options.quick else HTTPS_BACKENDS
+    with tempfile.TemporaryDirectory(prefix="shunt-bench-") as name:
+        folder = pathlib.Path(name)
+        pem = make_certificate(folder)
+        os.environ["SSL_CERT_FILE"] = str(folder / "certificate.pem")
+        with nginx(folder, pem) as port:
+            health = {"type": "https", "port": port, "host": HTTPS_NAME,
+                      "interval": f"{HTTPS_INTERVAL_S}s", "timeout": f"{HTTPS_INTERVAL_S}s"}
+            with lab.running(options.build, "net_null0,no-rx=1",
+                             checked(n, 10007, {"type": "none"}), idle="adaptive") as daemon, \
+                    daemon.connect() as client:
+                kib = resident_kib(daemon.process.pid)
+                daemon.write(checked(n, 10007, health))
+                client.call("reload")
+                # Everybody's second check is under way.
+                time.sleep(2 * HTTPS_INTERVAL_S)
+                before, cpu_ns = count_checks(daemon), prober_cpu_ns(daemon)
+                begun = time.monotonic()
+                time.sleep(max(options.seconds, HTTPS_INTERVAL_S))
+                seconds = time.monotonic() - begun
+                cpu_ns = prober_cpu_ns(daemon) - cpu_ns
+                after = count_checks(daemon)
+                kib = resident_kib(daemon.process.pid) - kib
+    made = {key: after[key] - before[key] for key in ("passed", "failed")}
+    assert made["passed"] > 0, after
+    return {"backends": n, **made, "us_of_cpu": cpu_ns / 1e3 / sum(made.values()),
+            "prober_cpu_share": cpu_ns / 1e9 / seconds, "kib_a_backend": kib / n}
+
+
+def print_https(found):
+    if found is None:
+        print("https: there is no nginx here")
+        return
+    print(f"https: {found['backends']} backends every {HTTPS_INTERVAL_S} s: "
+          f"{found['us_of_cpu']:.0f} microseconds of CPU time a check, "
+          f"{found['prober_cpu_share']:.2f} of a CPU; {found['passed']} passed, "
+          f"{found['failed']} failed; {found['kib_a_backend']:.1f} KiB of memory a backend")
 
 
 def watch_death(client, listener):
@@ -311,7 +394,7 @@ def print_death(found):
 
 
 KINDS = {"rate": (measure_rate, print_rate), "types": (measure_types, print_types),
-         "death": (measure_death, print_death)}
+         "https": (measure_https, print_https), "death": (measure_death, print_death)}
 
 
 def enter_namespace():

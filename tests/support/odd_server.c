@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -116,8 +117,10 @@ serve(struct odd_server *server, int fd)
 	if (server->tls != NULL) {
 		talk.ssl = SSL_new(server->tls);
 		must(talk.ssl != NULL && SSL_set_fd(talk.ssl, fd) == 1);
-		if (SSL_accept(talk.ssl) == 1)
+		if (SSL_accept(talk.ssl) == 1) {
+			server->n_resumed += SSL_session_reused(talk.ssl) == 1;
 			answer(&talk);
+		}
 		SSL_free(talk.ssl);
 	} else {
 		answer(&talk);
@@ -163,9 +166,10 @@ void
 odd_server_start(struct odd_server *server)
 {
 	server->fd = open_port(&server->port);
-	must(listen(server->fd, 1024) == 0);
+	must(listen(server->fd, 4096) == 0);
 	server->is_over = false;
 	server->n_taken = 0;
+	server->n_resumed = 0;
 	must(pthread_create(&server->thread, NULL, run, server) == 0);
 }
 
@@ -225,6 +229,36 @@ odd_tls_create(const char *name, const char *path)
 	X509_free(certificate);
 	EVP_PKEY_free(key);
 	return tls;
+}
+
+/* Of OpenSSL's: 1, the ticket is sealed; -1, it is an error. */
+static int
+seal_alone(SSL *ssl, unsigned char name[16], unsigned char iv[EVP_MAX_IV_LENGTH],
+	EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int is_sealing)
+{
+	static const unsigned char key[32];
+	char digest[] = "SHA256";
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)(uintptr_t)key,
+			sizeof(key)),
+		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+		OSSL_PARAM_construct_end(),
+	};
+
+	(void)ssl;
+	if (is_sealing == 0)
+		return -1;
+	memset(name, 1, 16);
+	memset(iv, 2, EVP_MAX_IV_LENGTH);
+	must(EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), NULL, key, iv) == 1 &&
+		EVP_MAC_CTX_set_params(mac, params) == 1);
+	return 1;
+}
+
+void
+odd_tls_refuse_sessions(void *tls)
+{
+	must(SSL_CTX_set_tlsext_ticket_key_evp_cb(tls, seal_alone) == 1);
 }
 
 void

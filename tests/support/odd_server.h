@@ -30,7 +30,8 @@ struct odd_server {
 	uint16_t port; /**< from here on odd_server_start()'s */
 	int fd;
 	pthread_t thread;
-	atomic_uint n_taken; /**< connections so far */
+	atomic_uint n_taken;   /**< connections so far */
+	atomic_uint n_resumed; /**< of these, by a session of one before */
 	atomic_bool is_over;
 };
 
@@ -48,6 +49,9 @@ uint16_t odd_closed_port(void);
  * @param path  Where to write the certificate, for who is to trust it.
  */
 void *odd_tls_create(const char *name, const char *path);
+
+/** Have it give out sessions, and fail each handshake that would resume one. */
+void odd_tls_refuse_sessions(void *tls);
 
 void odd_tls_destroy(void *tls);
 

@@ -335,6 +335,64 @@ test_a_certificate_is_held_against_the_host(void **state)
 	(void)unlink(path);
 }
 
+/* Results of one https target, one after the other, until it has n. @return how many failed. */
+static unsigned int
+count_failures(struct odd_server *server, unsigned int n, bool are_refused)
+{
+	char path[] = "/tmp/shunt-test-XXXXXX";
+	const int fd = mkstemp(path);
+	struct hc_prober *prober = make_prober();
+	struct hc_check check;
+	struct hc_target target = {.id = 1, .address = parse(HERE), .check = &check};
+	unsigned int n_failed = 0;
+
+	assert_true(fd >= 0);
+	(void)close(fd);
+	server->tls = odd_tls_create("right.example.org", path);
+	if (are_refused)
+		odd_tls_refuse_sessions(server->tls);
+	(void)unlink(path);
+	odd_server_start(server);
+	check = make_check(HC_HTTPS, server->port);
+	check.interval_ns = 5 * MS;
+	set(prober, &target, 1);
+	while (n > 0) {
+		struct hc_result *results;
+		const size_t n_more = take_some(prober, &results);
+
+		for (size_t i = 0; i < n_more && n > 0; i++, n--)
+			n_failed += !results[i].has_passed;
+		free(results);
+	}
+	hc_prober_destroy(prober);
+	odd_server_stop(server);
+	odd_tls_destroy(server->tls);
+	return n_failed;
+}
+
+static void
+test_sessions_are_resumed_while_the_server_is_well(void **state)
+{
+	struct odd_server server = {.manner = ODD_ANSWER, .text = OK};
+
+	(void)state;
+	assert_int_equal(count_failures(&server, 5, false), 0);
+	EXPECT(server.n_resumed >= 4, "%u resumed", server.n_resumed);
+	/* Whoever fails is asked for its certificate. */
+	server.text = BAD;
+	assert_int_equal(count_failures(&server, 5, false), 5);
+	EXPECT(server.n_resumed == 0, "%u resumed", server.n_resumed);
+}
+
+static void
+test_a_server_that_cannot_resume_is_found_out_once(void **state)
+{
+	struct odd_server server = {.manner = ODD_ANSWER, .text = OK};
+
+	(void)state;
+	assert_int_equal(count_failures(&server, 8, true), 1);
+}
+
 static void
 test_a_want_of_files_is_no_failure(void **state)
 {
@@ -394,6 +452,55 @@ test_each_of_many_is_asked_again_and_again(void **state)
 	hc_prober_destroy(prober);
 	odd_server_stop(&server);
 	free(n_of);
+	free(targets);
+}
+
+/* So many, so often, that no machine can ask them all. */
+#define N_TOO_MANY 2000
+
+static void
+test_too_many_are_asked_more_rarely_and_all_are_heard(void **state)
+{
+	struct hc_target *targets = calloc(N_TOO_MANY, sizeof(*targets));
+	bool *is_asked = calloc(N_TOO_MANY, sizeof(*is_asked));
+	struct odd_server server = {.manner = ODD_CLOSE};
+	struct hc_prober *prober = make_prober();
+	size_t n_left = N_TOO_MANY;
+	size_t n_failed = 0;
+	struct hc_check check;
+	struct rlimit before;
+	struct rlimit few;
+
+	(void)state;
+	assert_true(targets != NULL && is_asked != NULL);
+	/* Nor have all of them a file at a time. */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = N_TOO_MANY / 2;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	odd_server_start(&server);
+	check = make_check(HC_TCP, server.port);
+	check.interval_ns = check.timeout_ns = 20 * MS;
+	for (size_t i = 0; i < N_TOO_MANY; i++)
+		targets[i] =
+			(struct hc_target){.id = i, .address = parse(HERE), .check = &check};
+	set(prober, targets, N_TOO_MANY);
+	while (n_left > 0) {
+		struct hc_result *results;
+		const size_t n = take_some(prober, &results);
+
+		for (size_t i = 0; i < n; i++) {
+			n_failed += !results[i].has_passed;
+			n_left -= !is_asked[results[i].id];
+			is_asked[results[i].id] = true;
+		}
+		free(results);
+	}
+	EXPECT(n_failed == 0, "%zu failed", n_failed);
+	hc_prober_destroy(prober);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	odd_server_stop(&server);
+	free(is_asked);
 	free(targets);
 }
 
@@ -497,8 +604,11 @@ main(void)
 		cmocka_unit_test(test_silence_is_enough_of_udp_unless_a_reply_is_wanted),
 		cmocka_unit_test(test_echo_is_answered_or_not_asked),
 		cmocka_unit_test(test_a_certificate_is_held_against_the_host),
+		cmocka_unit_test(test_sessions_are_resumed_while_the_server_is_well),
+		cmocka_unit_test(test_a_server_that_cannot_resume_is_found_out_once),
 		cmocka_unit_test(test_a_want_of_files_is_no_failure),
 		cmocka_unit_test(test_each_of_many_is_asked_again_and_again),
+		cmocka_unit_test(test_too_many_are_asked_more_rarely_and_all_are_heard),
 		cmocka_unit_test(test_who_is_asked_changes),
 		cmocka_unit_test(test_it_ends_whoever_hangs),
 	};
