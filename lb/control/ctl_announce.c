@@ -29,6 +29,7 @@ struct ctl_announce {
 	/* What the model before has led to, in its order: mostly it is the same again. */
 	struct lb_prefix *gathered;
 	size_t n_gathered;
+	bool is_doubtful; /* which routes are there has to be asked for */
 	bool is_withdrawn;
 };
 
@@ -165,6 +166,15 @@ make_again(struct ctl_announce *announce)
 	ctl_log(CTL_LOG_NOTICE, "the interface %s is there again", announce->tun.name);
 }
 
+/* Where the kernel had no room to tell which routes others took. */
+static void
+look(struct ctl_announce *announce)
+{
+	announce->is_doubtful = ctl_tun_look(&announce->tun, &announce->routes) != 0;
+	if (announce->is_doubtful || ctl_routes_next(&announce->routes, 0) < announce->routes.n)
+		retry_later(announce);
+}
+
 static void
 on_retry(void *context)
 {
@@ -173,6 +183,8 @@ on_retry(void *context)
 	announce->retry = NULL; /* called once, and gone */
 	if (announce->link == CTL_ANNOUNCE_GONE)
 		make_again(announce);
+	if (announce->is_doubtful)
+		look(announce);
 	settle(announce);
 }
 
@@ -231,6 +243,7 @@ on_event(void *context, const struct ctl_tun_event *event)
 		lose_route(announce, &event->prefix);
 		break;
 	case CTL_TUN_LOST:
+		look(announce);
 		break;
 	}
 }

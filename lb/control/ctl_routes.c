@@ -137,6 +137,35 @@ ctl_routes_lose(struct ctl_routes *routes)
 }
 
 void
+ctl_routes_begin_look(struct ctl_routes *routes)
+{
+	for (size_t i = 0; i < routes->n; i++)
+		routes->items[i].is_seen = false;
+}
+
+void
+ctl_routes_see(struct ctl_routes *routes, const struct lb_prefix *prefix)
+{
+	struct ctl_route *route = ctl_routes_find(routes, prefix);
+
+	if (route != NULL)
+		route->is_seen = true;
+}
+
+void
+ctl_routes_end_look(struct ctl_routes *routes)
+{
+	for (size_t i = 0; i < routes->n; i++) {
+		struct ctl_route *route = &routes->items[i];
+
+		if (route->is_there && !route->is_seen)
+			route->error = -ENOENT;
+		route->is_there = route->is_seen;
+	}
+	ctl_routes_tidy(routes);
+}
+
+void
 ctl_routes_tidy(struct ctl_routes *routes)
 {
 	size_t n = 0;

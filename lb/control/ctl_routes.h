@@ -16,6 +16,7 @@ struct ctl_route {
 	struct lb_prefix prefix;
 	bool is_wanted;
 	bool is_there;
+	bool is_seen; /**< since ctl_routes_begin_look() */
 	int error; /**< why it is not as it is wanted, of the last attempt; negative errno, or 0
 		    */
 };
@@ -58,6 +59,16 @@ struct ctl_route *ctl_routes_find(const struct ctl_routes *routes,
 
 /** None is there any more: the kernel has taken them all. */
 void ctl_routes_lose(struct ctl_routes *routes);
+
+/**
+ * Look at which routes are there: from begin to end each that is met is seen. At the end those
+ * and no others are there, and of one that is not any more the error is -ENOENT.
+ */
+void ctl_routes_begin_look(struct ctl_routes *routes);
+
+void ctl_routes_see(struct ctl_routes *routes, const struct lb_prefix *prefix);
+
+void ctl_routes_end_look(struct ctl_routes *routes);
 
 /** Leave out what is neither wanted nor there. */
 void ctl_routes_tidy(struct ctl_routes *routes);

@@ -104,6 +104,7 @@ int
 ctl_tun_open(const struct cfg_announce *conf, struct ctl_tun *tun)
 {
 	const struct timeval answer_max = {.tv_sec = ANSWER_MAX_S};
+	int is_strict = 1;
 	int ret;
 
 	*tun = (struct ctl_tun){.table = conf->table, .metric = conf->metric, .fd = -1};
@@ -112,6 +113,10 @@ ctl_tun_open(const struct cfg_announce *conf, struct ctl_tun *tun)
 	if (ret == 0 && setsockopt(mnl_socket_get_fd(tun->requests), SOL_SOCKET, SO_RCVTIMEO,
 				&answer_max, sizeof(answer_max)) != 0)
 		ret = -errno;
+	/* A dump is of what is asked for then; Linux before 4.20 gives all routes there are. */
+	if (ret == 0)
+		(void)mnl_socket_setsockopt(tun->requests, NETLINK_GET_STRICT_CHK, &is_strict,
+			sizeof(is_strict));
 	return ret == 0 ? open_events(tun) : ret;
 }
 
@@ -344,53 +349,173 @@ take_attr(const struct nlattr *attr, void *data)
 	return MNL_CB_OK;
 }
 
-/* What was taken at our own request is known. */
+/* Whether a message is of a route that only we make. */
 static bool
-read_route(const struct ctl_tun *tun, const struct nlmsghdr *msg, struct ctl_tun_event *out)
+is_ours(const struct ctl_tun *tun, const struct nlmsghdr *msg, struct lb_prefix *out)
 {
 	const struct rtmsg *route = mnl_nlmsg_get_payload(msg);
 	struct route_attrs attrs = {.if_index = 0};
 	unsigned int n_bits;
 
-	if (msg->nlmsg_pid == mnl_socket_get_portid(tun->requests) ||
-		mnl_nlmsg_get_payload_len(msg) < sizeof(*route))
+	if (tun->fd < 0 || mnl_nlmsg_get_payload_len(msg) < sizeof(*route) ||
+		route->rtm_protocol != CTL_ANNOUNCE_PROTOCOL)
 		return false;
 	attrs.table = route->rtm_table;
 	(void)mnl_attr_parse(msg, sizeof(*route), take_attr, &attrs);
-	out->what = CTL_TUN_ROUTE;
-	if (tun->fd < 0 || attrs.if_index != tun->if_index || attrs.table != tun->table ||
-		!ctl_msg_read_prefix(msg, &out->prefix.addr, &n_bits))
+	if (attrs.if_index != tun->if_index || attrs.table != tun->table ||
+		!ctl_msg_read_prefix(msg, &out->addr, &n_bits))
 		return false;
-	out->prefix.n_bits = (uint8_t)n_bits;
+	out->n_bits = (uint8_t)n_bits;
 	return true;
+}
+
+/* What was taken at our own request is known. */
+static bool
+read_route(const struct ctl_tun *tun, const struct nlmsghdr *msg, struct ctl_tun_event *out)
+{
+	out->what = CTL_TUN_ROUTE;
+	return msg->nlmsg_pid != mnl_socket_get_portid(tun->requests) &&
+	       is_ours(tun, msg, &out->prefix);
+}
+
+/* Its state now, as an event. The kernel lets go of the file where the device was removed. */
+static bool
+look_at_link(struct ctl_tun *tun, struct ctl_tun_event *out)
+{
+	struct ifreq request = {.ifr_flags = 0};
+
+	if (tun->fd < 0)
+		return false;
+	if (ioctl(tun->fd, TUNGETIFF, &request) != 0) {
+		close_device(tun);
+		out->what = CTL_TUN_GONE;
+		return true;
+	}
+	if (ioctl(mnl_socket_get_fd(tun->requests), SIOCGIFFLAGS, &request) != 0)
+		return false;
+	out->what = (request.ifr_flags & IFF_UP) != 0 ? CTL_TUN_UP : CTL_TUN_DOWN;
+	return true;
+}
+
+/* Not before all that was heard is told: it is older than what was lost, and no news. */
+static void
+tell_lost(struct ctl_tun *tun, ctl_tun_fn fn, void *context)
+{
+	struct ctl_tun_event event;
+
+	if (look_at_link(tun, &event))
+		fn(context, &event);
+	event.what = CTL_TUN_LOST;
+	fn(context, &event);
+}
+
+static void
+take_message(struct ctl_tun *tun, const struct nlmsghdr *msg, ctl_tun_fn fn, void *context)
+{
+	const bool is_route = msg->nlmsg_type == RTM_DELROUTE;
+	struct ctl_tun_event event;
+
+	if (is_route ? read_route(tun, msg, &event) : read_link(tun, msg, &event))
+		fn(context, &event);
 }
 
 void
 ctl_tun_take(struct ctl_tun *tun, ctl_tun_fn fn, void *context)
 {
 	_Alignas(struct nlmsghdr) uint8_t in[RECEIVE_BYTES];
-	struct ctl_tun_event event;
+	bool has_lost = false;
 
 	while (true) {
 		const ssize_t n = mnl_socket_recvfrom(tun->events, in, sizeof(in));
 		int left = (int)n;
 
+		if (n < 0 && errno != EINTR && errno != ENOBUFS)
+			break;
+		has_lost |= n < 0 && errno == ENOBUFS;
+		for (const struct nlmsghdr *msg = (const void *)in; mnl_nlmsg_ok(msg, left);
+			msg = mnl_nlmsg_next(msg, &left))
+			take_message(tun, msg, fn, context);
+	}
+	if (has_lost)
+		tell_lost(tun, fn, context);
+}
+
+/* Routes. */
+
+/* A dump that is under way. */
+struct dump {
+	uint32_t seq;
+	bool is_over;
+	int error; /* why it is not whole; 0: it is */
+};
+
+static void
+take_dumped(const struct ctl_tun *tun, const struct nlmsghdr *msg, struct dump *dump,
+	struct ctl_routes *routes)
+{
+	const struct nlmsgerr *error = mnl_nlmsg_get_payload(msg);
+	struct lb_prefix prefix;
+
+	/* Others are of one that was given up. */
+	if (msg->nlmsg_seq != dump->seq)
+		return;
+	if ((msg->nlmsg_flags & NLM_F_DUMP_INTR) != 0)
+		dump->error = -EINTR;
+	dump->is_over |= msg->nlmsg_type == NLMSG_DONE || msg->nlmsg_type == NLMSG_ERROR;
+	if (msg->nlmsg_type == NLMSG_ERROR && mnl_nlmsg_get_payload_len(msg) >= sizeof(*error))
+		dump->error = error->error;
+	else if (msg->nlmsg_type == RTM_NEWROUTE && is_ours(tun, msg, &prefix))
+		ctl_routes_see(routes, &prefix);
+}
+
+static int
+take_dump(const struct ctl_tun *tun, struct dump *dump, struct ctl_routes *routes)
+{
+	_Alignas(struct nlmsghdr) uint8_t in[RECEIVE_BYTES];
+
+	while (!dump->is_over) {
+		const ssize_t n = mnl_socket_recvfrom(tun->requests, in, sizeof(in));
+		int left = (int)n;
+
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == ENOBUFS) {
-			event = (struct ctl_tun_event){.what = CTL_TUN_LOST};
-			fn(context, &event);
-			continue;
-		}
 		if (n < 0)
-			return;
+			return -errno;
 		for (const struct nlmsghdr *msg = (const void *)in; mnl_nlmsg_ok(msg, left);
-			msg = mnl_nlmsg_next(msg, &left)) {
-			const bool is_route = msg->nlmsg_type == RTM_DELROUTE;
-
-			if (is_route ? read_route(tun, msg, &event)
-				     : read_link(tun, msg, &event))
-				fn(context, &event);
-		}
+			msg = mnl_nlmsg_next(msg, &left))
+			take_dumped(tun, msg, dump, routes);
 	}
+	/* A table without a route may not be there at all. */
+	return dump->error == -ENOENT ? 0 : dump->error;
+}
+
+/* Of one family, AF_INET or AF_INET6. */
+static int
+see_routes(struct ctl_tun *tun, unsigned char family, struct ctl_routes *routes)
+{
+	_Alignas(struct nlmsghdr) uint8_t out[CTL_MSG_BYTES_MAX];
+	struct dump dump = {.seq = tun->next_seq++};
+	struct nlmsghdr *msg = ctl_msg_begin(out, RTM_GETROUTE, NLM_F_DUMP, dump.seq);
+	struct rtmsg *header = mnl_nlmsg_put_extra_header(msg, sizeof(*header));
+
+	header->rtm_family = family;
+	header->rtm_protocol = CTL_ANNOUNCE_PROTOCOL;
+	mnl_attr_put_u32(msg, RTA_TABLE, tun->table);
+	if (mnl_socket_sendto(tun->requests, msg, msg->nlmsg_len) < 0)
+		return -errno;
+	return take_dump(tun, &dump, routes);
+}
+
+int
+ctl_tun_look(struct ctl_tun *tun, struct ctl_routes *routes)
+{
+	int ret;
+
+	ctl_routes_begin_look(routes);
+	ret = see_routes(tun, AF_INET, routes);
+	if (ret == 0)
+		ret = see_routes(tun, AF_INET6, routes);
+	if (ret == 0)
+		ctl_routes_end_look(routes);
+	return ret;
 }

@@ -32,7 +32,7 @@ enum ctl_tun_what {
 	CTL_TUN_DOWN,  /**< and the kernel has taken its routes */
 	CTL_TUN_GONE,  /**< the same, with the device; it is closed */
 	CTL_TUN_ROUTE, /**< another program has taken a route */
-	CTL_TUN_LOST,  /**< events, as there was no room for them */
+	CTL_TUN_LOST,  /**< events of routes, as there was no room for them: ctl_tun_look() */
 };
 
 struct ctl_tun_event {
@@ -70,10 +70,19 @@ void ctl_tun_close(struct ctl_tun *tun);
  */
 void ctl_tun_put(struct ctl_tun *tun, struct ctl_route *const routes[], size_t n);
 
+/**
+ * Have is_there of all routes as the kernel has them now.
+ *
+ * @retval -errno  The kernel's reason; or -EINTR, as others changed routes meanwhile. Nothing
+ * is changed then.
+ */
+int ctl_tun_look(struct ctl_tun *tun, struct ctl_routes *routes) lb_must_check;
+
 /** A file that is readable while there are events. */
 int ctl_tun_events_fd(const struct ctl_tun *tun);
 
-/** Tell fn all events there are. It calls nothing here but ctl_tun_put(). */
+/** Tell fn all events there are. It calls nothing here but ctl_tun_put() and ctl_tun_look().
+ */
 void ctl_tun_take(struct ctl_tun *tun, ctl_tun_fn fn, void *context);
 
 #endif

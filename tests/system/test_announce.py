@@ -464,6 +464,47 @@ class Kernel(AnnounceCase):
         print(f"{MANY} routes gone: {(time.monotonic() - since) * 1e3:.0f} ms")
 
 
+    def test_what_is_taken_unseen_comes_back(self):
+        """More routes are taken at a time than the kernel has room to tell of."""
+        services = [{"name": f"s{i}", "address": address, "protocol": "tcp", "port": 80,
+                     "table": {"size": 7},
+                     "backends": [{"name": "a", "address": lab.farm_address(4, 1)}]}
+                    for i, address in enumerate(
+                        [f"198.18.{i // 250}.{i % 250 + 1}" for i in range(MANY)]
+                        + [f"2001:db8:18::{i:x}" for i in range(1, 100)])]
+        daemon = self.make(*services)
+        daemon.start()
+        addresses = {service["address"] for service in services}
+        self.wait_announced(daemon, *addresses)
+
+        def unseen(*commands):
+            """What is done while shuntd does not look."""
+            daemon.process.send_signal(signal.SIGSTOP)
+            for command in commands:
+                NETWORK.ip("balancer", *command)
+            daemon.process.send_signal(signal.SIGCONT)
+
+        flush = [[family, "route", "flush", "table", "main", "proto", PROTOCOL]
+                 for family in ("-4", "-6")]
+        unseen(*flush)
+        self.assertLess(len(announced()), MANY // 2)
+        self.wait_announced(daemon, *addresses)
+        self.assertEqual(set(self.services_of(daemon).values()), {(True, None)})
+        # Of many some stay, and nobody's flow is sent elsewhere for a moment.
+        unseen(["-4", "route", "flush", "table", "main", "proto", PROTOCOL, "root",
+                "198.18.0.0/21"])
+        self.wait_announced(daemon, *addresses)
+        # Of the interface itself nothing is heard either.
+        unseen(*flush, ["link", "set", INTERFACE, "down"])
+        wait_until(lambda: daemon.json("status")["announce"]["link"] == "down", daemon.words)
+        self.assertEqual({there for there, _ in self.services_of(daemon).values()}, {False})
+        unseen(["link", "set", INTERFACE, "up"])
+        self.wait_announced(daemon, *addresses)
+        unseen(*flush, ["link", "delete", INTERFACE])
+        self.wait_announced(daemon, *addresses)
+        self.assertIn("is there again", daemon.words())
+
+
 class Stop(AnnounceCase):
     """What systemd is told, and that nobody waits for nothing."""
 

@@ -142,7 +142,7 @@ test_who_is_not_ready_is_told_why(void **state)
 /*
  * Each row is a set's life: "=A,B" wants these and no others; "do" has the kernel do what is
  * not as it is wanted, and must do exactly the changes that follow it, +ADDED -REMOVED; "lose"
- * has the kernel take all; "fail" has it refuse.
+ * has the kernel take all; "fail" has it refuse; "?A,B" looks, and sees these and no others.
  */
 static const struct {
 	const char *what;
@@ -169,6 +169,16 @@ static const struct {
 		"=192.0.2.1 do +192.0.2.1 = fail =192.0.2.2 do -192.0.2.1 +192.0.2.2"},
 	{"what the kernel has taken comes back", "=192.0.2.1 do +192.0.2.1 lose do +192.0.2.1"},
 	{"but not what nobody wanted any more", "=192.0.2.1 do +192.0.2.1 = lose do"},
+	{"what a look does not see comes back, and the rest stays",
+		"=192.0.2.1,192.0.2.2,2001:db8::1 do +192.0.2.1 +192.0.2.2 +2001:db8::1 "
+		"?192.0.2.2 do +192.0.2.1 +2001:db8::1"},
+	{"a look that sees none is as a loss", "=192.0.2.1 do +192.0.2.1 ? do +192.0.2.1"},
+	{"what it sees and nobody wants goes", "=192.0.2.1 do +192.0.2.1 = ?192.0.2.1 do "
+					       "-192.0.2.1"},
+	{"and is left where it does not see it", "=192.0.2.1 do +192.0.2.1 = ? do"},
+	{"what it sees, though it was refused, is there", "=192.0.2.1 fail ?192.0.2.1 do"},
+	{"what was never wanted is no matter of ours",
+		"=192.0.2.1 do +192.0.2.1 ?192.0.2.1,192.0.2.9 do"},
 	{"what is wanted again before it was taken away stays",
 		"=192.0.2.1 do +192.0.2.1 = =192.0.2.1 do"},
 };
@@ -212,6 +222,18 @@ fail_all(struct ctl_routes *routes)
 }
 
 static void
+look(struct ctl_routes *routes, char *list)
+{
+	struct lb_prefix prefixes[WORDS_MAX];
+	const size_t n = read_list(list, prefixes);
+
+	ctl_routes_begin_look(routes);
+	for (size_t i = 0; i < n; i++)
+		ctl_routes_see(routes, &prefixes[i]);
+	ctl_routes_end_look(routes);
+}
+
+static void
 live(struct ctl_routes *routes, const char *what, char *steps)
 {
 	char *rest = NULL;
@@ -237,6 +259,8 @@ live(struct ctl_routes *routes, const char *what, char *steps)
 			assert_int_equal(ctl_routes_want(routes, prefixes,
 						 read_list(step + 1, prefixes)),
 				0);
+		else if (step[0] == '?')
+			look(routes, step + 1);
 		else if (strcmp(step, "do") == 0)
 			do_all(routes, left, sizeof(left));
 		else if (strcmp(step, "lose") == 0)
@@ -283,6 +307,30 @@ test_an_error_is_of_one_wish(void **state)
 	assert_non_null(ctl_routes_find(&routes, &one));
 	ctl_routes_fini(&routes);
 	assert_null(ctl_routes_find(&routes, &one));
+}
+
+static void
+test_what_a_look_misses_is_told(void **state)
+{
+	struct ctl_routes routes = {.items = NULL};
+	const struct lb_prefix one = {.n_bits = 128};
+	const struct lb_prefix other = {.n_bits = 127};
+
+	(void)state;
+	assert_int_equal(ctl_routes_want(&routes, (struct lb_prefix[]){one, other}, 2), 0);
+	ctl_routes_find(&routes, &one)->is_there = true;
+	ctl_routes_find(&routes, &other)->error = -ENOBUFS;
+	for (int i = 0; i < 2; i++) { /* nothing of the first look is left to the second */
+		ctl_routes_begin_look(&routes);
+		if (i == 0)
+			ctl_routes_see(&routes, &one);
+		assert_true(ctl_routes_find(&routes, &one)->is_there);
+		ctl_routes_end_look(&routes);
+		assert_true(ctl_routes_find(&routes, &one)->is_there == (i == 0));
+		assert_int_equal(ctl_routes_find(&routes, &one)->error, i == 0 ? 0 : -ENOENT);
+		assert_int_equal(ctl_routes_find(&routes, &other)->error, -ENOBUFS);
+	}
+	ctl_routes_fini(&routes);
 }
 
 /* Bits of a set of few prefixes, against a set that is a number. */
@@ -367,6 +415,7 @@ main(void)
 		cmocka_unit_test(test_who_is_not_ready_is_told_why),
 		cmocka_unit_test(test_what_is_done_is_the_difference),
 		cmocka_unit_test(test_an_error_is_of_one_wish),
+		cmocka_unit_test(test_what_a_look_misses_is_told),
 		cmocka_unit_test(test_it_is_as_a_plain_set_is),
 		cmocka_unit_test(test_without_memory_nothing_changes_and_a_stop_succeeds),
 	};
