@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "ctl_proto.h"
 #include "lb_compiler.h"
 #include "shuntctl.h"
 
 /* Between two readings, unless the daemon has more. */
-#define PAUSE_NS 200000000
+#define PAUSE_MS 200
 
 /* Of "2026-11-30T15:11:20.123456Z" the time of the day. */
 #define TIME_AT    11
@@ -120,7 +121,8 @@ struct outcome {
 static int
 read_once(struct shuntctl *ctl, json_int_t number, struct outcome *outcome)
 {
-	static const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	/* No event is asked for: poll() tells of a pipe or terminal that is gone. */
+	struct pollfd reader = {.fd = STDOUT_FILENO};
 	json_t *result;
 	size_t n;
 	int status = shuntctl_call(ctl, CTL_METHOD_TRACE_READ,
@@ -136,15 +138,16 @@ read_once(struct shuntctl *ctl, json_int_t number, struct outcome *outcome)
 		strcmp(shuntctl_text_of(result, CTL_KEY_ENDED), CTL_ENDED_TIME) == 0;
 	status = write_packets(ctl, result);
 	json_decref(result);
-	if (n == 0 && !outcome->has_ended)
-		(void)nanosleep(&pause, NULL);
+	if (n == 0 && !outcome->has_ended && poll(&reader, 1, PAUSE_MS) > 0)
+		is_interrupted = 1;
 	return status;
 }
 
 static void
 tell_outcome(const struct outcome *outcome, json_int_t seconds)
 {
-	(void)fprintf(stderr, "shuntctl: %zu packets\n", outcome->n_packets);
+	(void)fprintf(stderr, "shuntctl: %zu packet%s\n", outcome->n_packets,
+		outcome->n_packets == 1 ? "" : "s");
 	if (outcome->missed > 0)
 		(void)fprintf(stderr,
 			"shuntctl: %lld packets more came while there was no room for them, "

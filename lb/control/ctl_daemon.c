@@ -764,6 +764,12 @@ ctl_daemon_uptime_ms(const struct ctl_daemon *daemon)
 	return ctl_loop_now_ms() - daemon->begun_ms;
 }
 
+bool
+ctl_daemon_has_client(const struct ctl_daemon *daemon, uint64_t client)
+{
+	return ctl_rpc_is_connected(daemon->rpc, client);
+}
+
 void
 ctl_daemon_read_rpc_stats(const struct ctl_daemon *daemon, struct ctl_rpc_stats *out)
 {

@@ -131,6 +131,9 @@ struct ctl_save_mark *ctl_daemon_mark(struct ctl_daemon *daemon);
 /** Milliseconds since the start. */
 uint64_t ctl_daemon_uptime_ms(const struct ctl_daemon *daemon);
 
+/** ctl_rpc_is_connected() of the socket's clients. */
+bool ctl_daemon_has_client(const struct ctl_daemon *daemon, uint64_t client);
+
 void ctl_daemon_read_rpc_stats(const struct ctl_daemon *daemon, struct ctl_rpc_stats *out);
 
 /** Where a change comes from. */

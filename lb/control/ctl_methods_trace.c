@@ -84,14 +84,17 @@ ctl_method_trace_begin(void *context, const json_t *params, struct ctl_call *cal
 		!ctl_filter_read_number(params, CTL_KEY_SECONDS, 1, CTL_TRACE_SECONDS_MAX, call,
 			&bounds.seconds))
 		return;
+	if (!ctl_daemon_has_client(context, trace->client))
+		ctl_trace_end(trace);
 	ret = ctl_trace_begin(trace, &conf, &bounds);
-	if (ret != 0)
+	if (ret != 0) {
 		tell_why_not(trace, ret, call);
-	else
-		ctl_call_result(call,
-			json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA, CTL_KEY_TRACE,
-				ctl_params_number(trace->number), CTL_KEY_SECONDS,
-				ctl_params_number(bounds.seconds)));
+		return;
+	}
+	trace->client = ctl_call_client(call);
+	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+				      CTL_KEY_TRACE, ctl_params_number(trace->number),
+				      CTL_KEY_SECONDS, ctl_params_number(bounds.seconds)));
 }
 
 /* RFC 3339, to the microsecond. @param to_wall_ns  From the workers' clock to the calendar's.
@@ -253,11 +256,11 @@ void
 ctl_method_trace_read(void *context, const json_t *params, struct ctl_call *call)
 {
 	struct ctl_trace *trace = ctl_daemon_trace(context);
-
 	const struct ctl_places *places;
 
 	if (!check_number(trace, params, call))
 		return;
+	trace->client = ctl_call_client(call);
 	places = ctl_daemon_find_places(context);
 	if (places == NULL)
 		ctl_params_no_memory(call);

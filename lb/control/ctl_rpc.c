@@ -254,6 +254,15 @@ ctl_rpc_close(struct ctl_rpc *rpc)
 	free(rpc);
 }
 
+bool
+ctl_rpc_is_connected(const struct ctl_rpc *rpc, uint64_t client)
+{
+	for (size_t i = 0; i < CTL_RPC_CLIENTS_MAX; i++)
+		if (rpc->clients[i] != NULL && rpc->clients[i]->number == client)
+			return true;
+	return false;
+}
+
 void
 ctl_rpc_read_stats(const struct ctl_rpc *rpc, struct ctl_rpc_stats *out)
 {

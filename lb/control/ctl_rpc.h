@@ -29,6 +29,7 @@
  * Not thread-safe: the control thread's.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <jansson.h>
@@ -117,6 +118,12 @@ void ctl_call_text(struct ctl_call *call, const char *result);
 /** Answer with an error; message in words a person understands, printf-like. */
 void ctl_call_error(struct ctl_call *call, enum ctl_rpc_error code, const char *message, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/** Whose call it is: a number that no other connection has or had. 0: its client has gone. */
+uint64_t ctl_call_client(const struct ctl_call *call);
+
+/** Whether the client of that number is connected still. */
+bool ctl_rpc_is_connected(const struct ctl_rpc *rpc, uint64_t client);
 
 void ctl_rpc_read_stats(const struct ctl_rpc *rpc, struct ctl_rpc_stats *out);
 

@@ -102,6 +102,12 @@ ctl_rpc_call_create(struct ctl_rpc_client *client, json_t *id)
 	return call;
 }
 
+uint64_t
+ctl_call_client(const struct ctl_call *call)
+{
+	return call->client != NULL ? call->client->number : 0;
+}
+
 /* Within the client's turn its answers go out together at the end of it. */
 static void
 finish_call(struct ctl_call *call)

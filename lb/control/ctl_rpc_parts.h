@@ -18,6 +18,7 @@ struct ctl_rpc_client {
 	struct ctl_rpc *rpc;
 	size_t place; /* among rpc's clients */
 	int fd;
+	uint64_t number;      /* no two have the same */
 	struct ctl_bytes in;  /* what was sent and is not dealt with */
 	struct ctl_bytes out; /* answers that wait to be read */
 	size_t n_line;        /* bytes of the whole line at in's front; 0: none is whole */

@@ -254,7 +254,7 @@ add_client(struct ctl_rpc *rpc, int fd)
 		return;
 	client->pid = peer.pid;
 	client->is_owner = is_owner;
-	rpc->stats.accepted++;
+	client->number = ++rpc->stats.accepted;
 }
 
 static void

@@ -5,7 +5,8 @@
 /**
  * @file
  * The trace that runs, if one does: whose it is, and when it ends. By itself it ends
- * CTL_TRACE_LEASE_MS after it was last read; its packets and its time are bounded besides.
+ * CTL_TRACE_LEASE_MS after it was last read; its packets and its time are bounded besides. It
+ * gives way to another as soon as the connection is gone that began or last read it.
  * Control thread.
  */
 
@@ -22,6 +23,7 @@ struct ctl_trace {
 	struct ctl_timer *timer; /**< looks whether it is still read */
 	bool is_running;
 	uint64_t number; /**< of the one that runs, or was the last to */
+	uint64_t client; /**< who began or last read it, as ctl_call_client() has it */
 	uint64_t begun_ms;
 	uint64_t end_ms;
 	uint64_t read_ms;

@@ -151,13 +151,18 @@ class Tracing(lab.LabCase):
         trace = Trace(daemon)
         self.assertIn("another trace runs", daemon.ctl("trace", status=lab.FAILED))
         trace.kill()
-        # It is noticed in some seconds; and then there is room for another.
-        lab.wait_until(lambda: subprocess.run(
-            [lab.SHUNTCTL, "--socket", str(daemon.socket), "trace", "--seconds", "1"],
-            check=False, capture_output=True, timeout=lab.TIMEOUT_S).returncode == lab.DONE,
-            "another trace")
         self.assertIn("its time was over, 1 s; use --seconds N",
                       daemon.ctl("trace", "--seconds", 1, "--port", 1))
+
+    def test_it_ends_when_nobody_reads_it(self):
+        daemon = self.begin()
+        trace = subprocess.Popen(
+            [lab.SHUNTCTL, "--socket", str(daemon.socket), "trace", "--port", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertIn("tracing", trace.stderr.readline())
+        trace.stdout.close()
+        trace.wait(timeout=lab.TIMEOUT_S)
+        trace.stderr.close()
 
     def test_one_in_so_many_is_seen(self):
         daemon = self.begin()
