@@ -153,24 +153,26 @@ connect_once(struct shuntctl *ctl)
 }
 
 /*
- * Where all places are taken, for another try: it takes the error then. Places become free by
- * themselves, as the daemon closes who does nothing.
+ * For another try, where all places are taken, which become free by themselves, as the daemon
+ * closes who does nothing, or where its workers are busy: it takes the error then.
  *
  * @param left_ms   For how long to try.
  * @param pause_ms  Before the next try.
  */
 static bool
-wait_for_place(struct shuntctl *ctl, struct ctl_client_error *error, unsigned int *left_ms,
+wait_for_turn(struct shuntctl *ctl, struct ctl_client_error *error, unsigned int *left_ms,
 	unsigned int *pause_ms)
 {
 	const unsigned int ms = *pause_ms < *left_ms ? *pause_ms : *left_ms;
 	const struct timespec pause = {.tv_nsec = (long)ms * 1000000};
 
-	if (error->code != CTL_ERROR_FULL || ms == 0)
+	if ((error->code != CTL_ERROR_FULL && error->code != CTL_ERROR_LATE) || ms == 0)
 		return false;
 	free(error->message);
-	ctl_client_close(ctl->client);
-	ctl->client = NULL;
+	if (error->code == CTL_ERROR_FULL) {
+		ctl_client_close(ctl->client);
+		ctl->client = NULL;
+	}
 	(void)nanosleep(&pause, NULL);
 	if (*left_ms != CTL_CLIENT_FOR_EVER)
 		*left_ms -= ms;
@@ -196,7 +198,7 @@ shuntctl_call(struct shuntctl *ctl, const char *method, json_t *params, json_t *
 		}
 		ret = ctl_client_call(ctl->client, method, params,
 			ctl->has_timeout ? ctl->timeout_ms : usual_ms(method), result, &error);
-	} while (ret == -EREMOTEIO && wait_for_place(ctl, &error, &left_ms, &pause_ms));
+	} while (ret == -EREMOTEIO && wait_for_turn(ctl, &error, &left_ms, &pause_ms));
 	json_decref(params);
 	if (ret == 0)
 		return SHUNTCTL_DONE;

@@ -208,7 +208,7 @@ tell_error(int error, struct ctl_call *call)
 	if (error == -ENOMEM)
 		ctl_params_no_memory(call);
 	else
-		ctl_call_error(call, CTL_RPC_REFUSED, "the workers did not answer in time");
+		ctl_call_error(call, CTL_RPC_LATE, "the workers did not answer in time");
 }
 
 static void

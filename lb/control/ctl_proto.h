@@ -16,6 +16,10 @@
  * again. */
 #define CTL_ERROR_FULL 2
 
+/** Code of the error of a call that the workers did not answer in time: it may be made again.
+ */
+#define CTL_ERROR_LATE 3
+
 /* Methods. */
 
 #define CTL_METHOD_STATUS         "status"

@@ -58,6 +58,7 @@ enum ctl_rpc_error {
 	CTL_RPC_INTERNAL_ERROR = -32603,
 	CTL_RPC_REFUSED = 1, /**< understood, and not possible: the message says why */
 	CTL_RPC_FULL = CTL_ERROR_FULL,
+	CTL_RPC_LATE = CTL_ERROR_LATE,
 };
 
 struct ctl_rpc;  /* opaque */

@@ -35,7 +35,7 @@ SHUNT_REPLAY = os.environ.get("SHUNT_REPLAY", "")
 TIMEOUT_S = 60
 
 DONE, FAILED, BAD_USAGE = 0, 1, 2
-REFUSED, INVALID_PARAMS, UNKNOWN_METHOD = 1, -32602, -32601
+REFUSED, WORKERS_LATE, INVALID_PARAMS, UNKNOWN_METHOD = 1, 3, -32602, -32601
 
 VIP, VIP6, CLIENT, CLIENT6 = "198.51.100.10", "2001:db8:51::10", "203.0.113.7", "2001:db8:113::7"
 COLUMNS = 11  # of `backend list`
@@ -1116,6 +1116,38 @@ class Shows(ControlCase):
         dead.bind(str(self.daemon.socket))
         dead.close()
         self.refuse("status", status=FAILED, says=["Connection refused", "--config"])
+
+    def test_workers_that_are_late_are_asked_again(self):
+        """Over the same connection, and no longer than it takes to connect."""
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.daemon.socket))
+        listener.listen(1)
+        asked = []
+
+        def answer(n_late):
+            connection = listener.accept()[0]
+            with connection, connection.makefile("rwb") as file:
+                for line in file:
+                    asked.append(json.loads(line)["method"])
+                    said = ({"error": {"code": WORKERS_LATE, "message": "the workers are late"}}
+                            if len(asked) <= n_late else
+                            {"result": {"schema": 1, "flows": [], "cursor": None}})
+                    file.write(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"],
+                                           **said}).encode() + b"\n")
+                    file.flush()
+
+        for n_late, options in ((3, ()), (10 ** 9, ("--timeout", "0.3"))):
+            asked.clear()
+            server = threading.Thread(target=answer, args=(n_late,))
+            server.start()
+            if n_late == 3:
+                self.ctl(*options, "flows", "list")
+                self.assertEqual(asked, ["flows.list"] * 4)
+            else:
+                self.refuse(*options, "flows", "list", status=FAILED, says=["workers are late"])
+                self.assertGreater(len(asked), 1)
+            server.join()
 
 
 class Protocol(ControlCase):
