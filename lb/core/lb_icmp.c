@@ -268,6 +268,25 @@ may_skip_headers(const uint8_t *ip, const uint8_t *end, uint8_t proto)
 	return end - p == 0 && next == proto;
 }
 
+/* And of those from p to end that are part of what was cut, and stay where they are. */
+static bool
+may_keep_headers(uint8_t next, const uint8_t *p, const uint8_t *end)
+{
+	//@ loop variant end - p;
+	while (end - p >= EXTENSION_BYTES) {
+		const size_t n = ((size_t)p[1] + 1) * EXTENSION_BYTES;
+
+		if (next != IPPROTO_DSTOPTS || (size_t)(end - p) < n)
+			return false;
+		//@ split n;
+		if (!may_skip_options(p + OPTIONS_AT, p + n))
+			return false;
+		next = p[0];
+		p += n;
+	}
+	return end - p == 0 && next == IPPROTO_ICMPV6;
+}
+
 /* The fixed header alone: bytes after it are left out, up to where proto begins. */
 static void
 answer_ipv6(uint8_t *ip, uint16_t left_out, uint8_t proto)
@@ -291,16 +310,21 @@ answer_ipv6_headers(uint8_t *frame, const struct lb_packet *packet, size_t *left
 {
 	const bool is_fragment = (packet->flags & LB_PACKET_FRAGMENT) != 0;
 	const uint8_t proto = is_fragment ? IPPROTO_FRAGMENT : IPPROTO_ICMPV6;
-	const size_t kept_bytes = is_fragment ? EXTENSION_BYTES : 0;
 	const size_t head = (size_t)packet->ip_offset + IPV6_BYTES;
 	uint8_t *ip = frame + packet->ip_offset;
-	size_t kept;
+	size_t kept = packet->l4_offset;
 
-	if (packet->l4_offset < head + kept_bytes)
-		return false;
-	kept = packet->l4_offset - kept_bytes;
-	/* Where headers follow that of a fragment, as part of what was cut, kept is at one. */
-	if (!may_skip_headers(ip, frame + kept, proto))
+	if (is_fragment) {
+		const size_t cut = packet->ip_offset + packet->ip_bytes - packet->frag_bytes;
+
+		if (cut < head + EXTENSION_BYTES || cut > packet->l4_offset)
+			return false;
+		kept = cut - EXTENSION_BYTES;
+		if (!lb_packet_is_later_fragment(packet) &&
+			!may_keep_headers(frame[kept], frame + cut, frame + packet->l4_offset))
+			return false;
+	}
+	if (kept < head || !may_skip_headers(ip, frame + kept, proto))
 		return false;
 	answer_ipv6(ip, (uint16_t)(kept - head), proto);
 	*left_out = kept - head;

@@ -49,7 +49,9 @@
  * IPv6 extension headers are the request's alone: the reply has none, but for the header of a
  * fragment that is one of several (RFC 6946). They are passed over where any host would:
  * options that may be skipped by who does not know them (RFC 8200, section 4.2), and routing
- * headers without segments left.
+ * headers without segments left. Such destination options behind the header of a fragment are
+ * part of what was cut, so that the places of all that follows hang on them: they stay, and the
+ * reply has them.
  *
  * @param frame       n_bytes bytes; untouched where the result is 0.
  * @param[out] begin  Where the reply's frame begins in the request's: what was left out is
@@ -58,8 +60,8 @@
  *         most. 0 where there is none: neither an echo request nor a later fragment; a capture
  *         cut it; from or to a group, by MAC or IP address, or a source that is no single
  *         host's (RFC 1122, section 3.2.2); its own source; an option that is malformed or
- *         refused; another extension header, or any behind that of a fragment, where its bytes
- *         are part of what was cut.
+ *         refused; another extension header, or behind that of a fragment any but destination
+ *         options.
  */
 size_t lb_icmp_echo_reply(uint8_t *frame, size_t n_bytes, const struct lb_packet *packet,
 	size_t *begin) lb_must_check;

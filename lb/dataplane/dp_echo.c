@@ -39,6 +39,8 @@ dp_echo_take(const struct dp_stages *s, uint16_t i, uint32_t *service)
 		return LB_DROP_ECHO_REFUSED;
 	if ((packet->flags & LB_PACKET_CUT) != 0)
 		return LB_DROP_SNAPLEN;
+	if ((packet->flags & LB_PACKET_LINK_GROUP) != 0)
+		return LB_DROP_LINK_MULTICAST;
 	if (s->snapshot->services[found].echo == DP_ECHO_FORWARD)
 		return LB_FORWARD;
 	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src, &packet->dst))

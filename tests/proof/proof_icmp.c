@@ -41,9 +41,12 @@ answer_headers(void)
 
 	make_any(frame_memory, sizeof(frame_memory));
 	(void)may_skip_options(FRAME_END - n, FRAME_END);
-	for (size_t bytes = 0; bytes <= HEADERS_BYTES_MAX; bytes += EXTENSION_BYTES)
+	for (size_t bytes = 0; bytes <= HEADERS_BYTES_MAX; bytes += EXTENSION_BYTES) {
 		(void)may_skip_headers(FRAME_END - bytes - IPV6_BYTES, FRAME_END,
 			(uint8_t)any_u64(0, UINT8_MAX));
+		(void)may_keep_headers((uint8_t)any_u64(0, UINT8_MAX), FRAME_END - bytes,
+			FRAME_END);
+	}
 }
 
 static void
@@ -80,8 +83,9 @@ answer(const struct lb_packet *packet)
 	lb_icmp_too_big_write(FRAME_END - error.frame_bytes, packet, &error, &src);
 }
 
+/* As a fragment, it has the last cut_bytes of its headers as part of what was cut. */
 static void
-answer_all(bool is_v6, uint16_t header_bytes)
+answer_all(bool is_v6, uint16_t header_bytes, uint16_t cut_bytes)
 {
 	for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
 		struct lb_packet packet;
@@ -91,6 +95,7 @@ answer_all(bool is_v6, uint16_t header_bytes)
 		packet.ip_offset = offsets[i % 3];
 		packet.l4_offset = (uint16_t)(packet.ip_offset + header_bytes);
 		packet.ip_bytes = header_bytes + payloads[i];
+		packet.frag_bytes = (uint16_t)(cut_bytes + payloads[i]);
 		answer(&packet);
 	}
 }
@@ -101,10 +106,12 @@ main(void)
 	answer_parts();
 	answer_headers();
 	write_parts();
-	answer_all(false, IPV4_BYTES);
-	answer_all(false, IPV4_BYTES + 4);
-	answer_all(true, IPV6_BYTES);
-	answer_all(true, IPV6_BYTES + 8);
-	answer_all(true, IPV6_BYTES + 32);
+	answer_all(false, IPV4_BYTES, 0);
+	answer_all(false, IPV4_BYTES + 4, 0);
+	answer_all(true, IPV6_BYTES, 0);
+	answer_all(true, IPV6_BYTES + 8, 0);
+	answer_all(true, IPV6_BYTES + 32, 0);
+	answer_all(true, IPV6_BYTES + 8, 8);
+	answer_all(true, IPV6_BYTES + 32, 16);
 	return 0;
 }

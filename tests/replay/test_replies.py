@@ -482,9 +482,11 @@ class Echo(ReplyCase):
             ("from nobody, IPv6", at(9, ping("::", VIP6)), "martian_source"),
             ("from the balancer, IPv6", at(10, ping(lib.OUTER6, VIP6)), "martian_source"),
             ("to a group's MAC address", at(11, ping(CLIENT, VIP), dst="01:00:5e:00:00:01"),
-             "kernel"),
+             "link_multicast"),
             ("to all MAC addresses", at(12, ping(CLIENT, VIP), dst="ff:ff:ff:ff:ff:ff"),
-             "kernel"),
+             "link_multicast"),
+            ("another address, to all MAC addresses",
+             at(12, ping(CLIENT, "198.51.100.99"), dst="ff:ff:ff:ff:ff:ff"), "kernel"),
             ("a reply", at(13, wire.icmp(CLIENT, VIP, 0, 0, b"\0\1\0\1ping")), "kernel"),
             ("a reply, IPv6", at(14, wire.icmp(CLIENT6, VIP6, 129, 0, b"\0\1\0\1ping")),
              "kernel"),
@@ -787,15 +789,46 @@ class EchoBehindHeaders(ReplyCase):
                 icmp = wire.parse_icmp(wire.parse_ip(wire.put_together(left)))
                 self.assertEqual((icmp.kind, icmp.rest), (129, self.request(number)[44:]))
 
-    def test_what_is_cut_may_have_none(self):
-        """Their bytes count in each fragment's place."""
-        request = self.request(1)
-        whole = self.before(request, *self.headers((wire.DESTINATION_OPTIONS, self.PADDED)))
-        parts = wire.pieces(whole, 208)
-        for order in (1, -1):
-            result = self.same([at(i / 10, part) for i, part in enumerate(parts[::order])],
-                               config(service("web6", address=VIP6)))
-            self.assertEqual(result.column("verdict"), ["kernel"] * 2)
+    def cut_rows(self):
+        """Words, the headers that are cut with it, and whether the request is answered."""
+        dest, long = wire.DESTINATION_OPTIONS, b"\x1e\x14" + bytes(20)
+        yield "destination options", ((dest, self.PADDED),), True
+        yield "two, and a long one", ((dest, self.PADDED), (dest, long)), True
+        yield "an option to be known", ((dest, b"\x5e\4" + bytes(4)),), False
+        yield "one behind another", ((dest, self.PADDED), (dest, b"\xde\4" + bytes(4))), False
+        yield "a route that is over", ((self.ROUTING, self.ROUTED),), False
+        yield "a route behind options", ((dest, self.PADDED), (self.ROUTING, self.ROUTED)), False
+
+    def test_of_what_was_cut(self):
+        """Their bytes count in each fragment's place, so the reply has them."""
+        for number, (words, chain, is_answered) in enumerate(self.cut_rows()):
+            first, headers = self.headers(*chain)
+            parts = wire.pieces(self.before(self.request(number), first, headers), 208)
+            for order in (1, -1):
+                with self.subTest(words, order=order):
+                    packets = [at(i / 10, part) for i, part in enumerate(parts[::order])]
+                    result = self.same(packets, config(service("web6", address=VIP6)))
+                    self.assertEqual(result.column("verdict"),
+                                     ["reply" if is_answered else "kernel"] * len(parts))
+                    if not is_answered:
+                        continue
+                    left = [f[0][14:] for f in self.outputs(result, packets)]
+                    answer = wire.put_together(left)
+                    self.assertEqual((answer[6], answer[40:40 + len(headers)]), (first, headers))
+                    plain = answer[:40] + answer[40 + len(headers):]
+                    icmp = wire.parse_icmp(wire.parse_ip(self.before(plain, wire.ICMPV6, b"")))
+                    self.assertEqual((icmp.kind, icmp.rest), (129, self.request(number)[44:]))
+
+    def test_of_groups(self):
+        """To all on the link: all of a request fare alike, whole or cut."""
+        for family, vip in ((4, VIP), (6, VIP6)):
+            asked = wire.echo_request(CLIENT if family == 4 else CLIENT6, vip, b"p" * 400)
+            parts = [asked, *wire.pieces(asked, 152)]
+            for order in (1, -1):
+                packets = [at(i / 10, part, dst="ff:ff:ff:ff:ff:ff")
+                           for i, part in enumerate(parts[::order])]
+                result = self.same(packets, config(service(), service("web6", address=VIP6)))
+                self.assertEqual(result.column("reason"), ["link_multicast"] * len(parts))
 
 
 class Configured(ReplyCase):
