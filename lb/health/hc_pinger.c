@@ -153,16 +153,17 @@ take_from(struct hc_pinger *pinger, bool is_v4, struct hc_echo *echo, struct lb_
 }
 
 bool
-hc_pinger_take(struct hc_pinger *pinger, struct hc_echo *echo, struct lb_addr *from)
+hc_pinger_take(struct hc_pinger *pinger, unsigned int *left, struct hc_echo *echo,
+	struct lb_addr *from)
 {
 	for (int is_v4 = 0; is_v4 < 2; is_v4++) {
 		int ret;
 
-		do
-			ret = take_from(pinger, is_v4 != 0, echo, from);
-		while (ret == 0);
-		if (ret > 0)
-			return true;
+		while (*left > 0 && (ret = take_from(pinger, is_v4 != 0, echo, from)) >= 0) {
+			(*left)--;
+			if (ret > 0)
+				return true;
+		}
 	}
 	return false;
 }

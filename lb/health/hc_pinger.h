@@ -37,9 +37,12 @@ enum hc_outcome hc_pinger_ask(struct hc_pinger *pinger, struct hc_probe *probe, 
 /**
  * Take a reply that has come.
  *
+ * @param left       Less by one for each that was looked at, strangers' among them: a machine
+ * is sent what others like. At 0 no more are.
  * @param[out] echo  Whose it is; from whom it came is in from.
  * @return whether there was one.
  */
-bool hc_pinger_take(struct hc_pinger *pinger, struct hc_echo *echo, struct lb_addr *from);
+bool hc_pinger_take(struct hc_pinger *pinger, unsigned int *left, struct hc_echo *echo,
+	struct lb_addr *from);
 
 #endif

@@ -363,6 +363,12 @@ hc_probe_expire(const struct hc_probe *probe, char words[static HC_WORDS_BYTES])
 	return HC_FAILED;
 }
 
+uint64_t
+hc_probe_next(uint64_t due_ns, uint64_t interval_ns, uint64_t now_ns)
+{
+	return due_ns + ((now_ns - due_ns) / interval_ns + 1) * interval_ns;
+}
+
 static void
 close_all(struct hc_probe *probe)
 {

@@ -67,6 +67,14 @@ enum hc_outcome hc_probe_go_on(struct hc_probe *probe, struct hc_tls_context *tl
 enum hc_outcome hc_probe_expire(const struct hc_probe *probe,
 	char words[static HC_WORDS_BYTES]);
 
+/**
+ * When the question after one that was due is. Those that could not begin in time are not made
+ * up for, and stay at their place in the interval: others that were late have theirs.
+ *
+ * @param now_ns  due_ns or later.
+ */
+uint64_t hc_probe_next(uint64_t due_ns, uint64_t interval_ns, uint64_t now_ns);
+
 /** Close what it has open, as it has come to an outcome other than that it is running. */
 void hc_probe_end(struct hc_probe *probe, enum hc_outcome outcome);
 

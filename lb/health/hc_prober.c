@@ -25,6 +25,8 @@
 /* Where nothing is due. */
 #define IDLE_MS  1000
 #define N_EVENTS 256
+/* Heard at a time, strangers' among them. */
+#define N_REPLIES 256u
 
 /* 2^32 / golden ratio: so spaced numbers are far from each other, however many there are. */
 #define SPREAD UINT32_C(2654435769)
@@ -251,11 +253,8 @@ begin(struct hc_prober *prober, struct hc_probe *probe, uint64_t now)
 	enum hc_outcome outcome;
 
 	hc_heap_remove(&prober->set->begins, &probe->timer);
-	/* By its own schedule, unless that is past: late begins are not made up for. */
 	probe->begun_ns = now;
-	probe->next_ns = probe->timer.due_ns + interval_ns;
-	if (probe->next_ns <= now)
-		probe->next_ns = now + interval_ns;
+	probe->next_ns = hc_probe_next(probe->timer.due_ns, interval_ns, now);
 	if (probe->target.check->type == HC_HTTPS && find_tls(prober, words) == NULL)
 		outcome = HC_NOT_ASKED;
 	else if (probe->target.check->type == HC_ICMP)
@@ -305,7 +304,9 @@ take_replies(struct hc_prober *prober)
 	struct hc_echo echo;
 	struct lb_addr from;
 
-	while (hc_pinger_take(&prober->pinger, &echo, &from)) {
+	unsigned int left = N_REPLIES;
+
+	while (hc_pinger_take(&prober->pinger, &left, &echo, &from)) {
 		const struct hc_probe wanted = {.target = {.id = echo.id}};
 		const struct hc_probe *key = &wanted;
 		struct hc_probe **found =

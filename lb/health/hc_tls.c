@@ -9,6 +9,9 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+/* Servers send tickets, two or four. One that sends them without end is not waited for. */
+#define N_MESSAGES_MAX 32u
+
 struct hc_tls_context {
 	SSL_CTX *ctx;
 };
@@ -18,6 +21,7 @@ struct hc_tls {
 	SSL_SESSION *left; /* to be resumed; NULL: none yet */
 	uint64_t id;       /* of the target */
 	bool has_offered;
+	unsigned int n_messages; /* of the server's, since the handshake, that bring no data */
 	char host[HC_HOST_BYTES_MAX + 1]; /* what the certificate has to be for */
 };
 
@@ -73,6 +77,9 @@ hc_tls_context_create(char words[static HC_WORDS_BYTES])
 	}
 	SSL_CTX_set_session_cache_mode(context->ctx,
 		SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	/* Back after each message, so that they are counted: see hc_tls_receive(). */
+	SSL_CTX_clear_mode(context->ctx, SSL_MODE_AUTO_RETRY);
+	SSL_CTX_set_options(context->ctx, SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_sess_set_new_cb(context->ctx, take_session);
 	SSL_CTX_set_cert_verify_callback(context->ctx, verify, NULL);
 	SSL_CTX_set_mode(context->ctx,
@@ -269,7 +276,14 @@ hc_tls_receive(struct hc_tls *tls, char *bytes, size_t n, char words[static HC_W
 {
 	int ret;
 
-	errno = 0;
-	ret = SSL_read(tls->ssl, bytes, (int)n);
-	return ret > 0 ? ret : end_call(tls, ret, "status", words);
+	do {
+		errno = 0;
+		ret = SSL_read(tls->ssl, bytes, (int)n);
+		/* The socket has no more, or it is about data. */
+		if (ret > 0 || errno == EAGAIN ||
+			SSL_get_error(tls->ssl, ret) != SSL_ERROR_WANT_READ)
+			return ret > 0 ? ret : end_call(tls, ret, "status", words);
+	} while (++tls->n_messages <= N_MESSAGES_MAX);
+	hc_words_set(words, "status: no end of TLS messages before it");
+	return -EPROTO;
 }

@@ -88,6 +88,12 @@ answer(const struct talk *talk)
 
 	if (!read_request(talk))
 		return;
+	if (server->manner == ODD_TICKETS) {
+		while (!server->is_over && SSL_new_session_ticket(talk->ssl) == 1 &&
+			SSL_do_handshake(talk->ssl) == 1)
+			;
+		return;
+	}
 	if (server->manner != ODD_BYTE_BY_BYTE && !put(talk, text, strlen(text)))
 		return;
 	if (server->manner == ODD_ENDLESS)

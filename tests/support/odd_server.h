@@ -16,6 +16,7 @@ enum odd_manner {
 	ODD_ANSWER,       /**< text, once a request has come whole */
 	ODD_BYTE_BY_BYTE, /**< the same, a byte each gap_ms */
 	ODD_ENDLESS,      /**< text, and then no end of bytes */
+	ODD_TICKETS,      /**< by TLS: no end of tickets for sessions */
 	ODD_CLOSE,        /**< closes what it has taken */
 	ODD_RESET,        /**< resets it */
 	ODD_HANG,         /**< takes it, and is silent */

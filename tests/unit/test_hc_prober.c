@@ -6,11 +6,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "expect.h"
+#include "hc_pinger.h"
 #include "hc_prober.h"
 #include "odd_server.h"
 
@@ -278,6 +280,66 @@ test_echo_is_answered_or_not_asked(void **state)
 	EXPECT(!result.has_passed, "nobody answers");
 }
 
+#define N_STRANGERS 100u
+
+/* Echo replies that answer nobody's request. False: this process may not send any. */
+static bool
+send_strangers(void)
+{
+	const struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+	const int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+	uint8_t reply[HC_ECHO_BYTES];
+
+	if (fd < 0)
+		return false;
+	hc_echo_write(&(struct hc_echo){.secret = 1}, true, reply);
+	/* A request's checksum, and what the type adds to it. */
+	reply[0] = 0;
+	reply[2] = (uint8_t)(reply[2] + 8);
+	for (unsigned int i = 0; i < N_STRANGERS; i++)
+		assert_int_equal(sendto(fd, reply, sizeof(reply), 0,
+					 (const struct sockaddr *)&to, sizeof(to)),
+			sizeof(reply));
+	(void)close(fd);
+	return true;
+}
+
+static void
+test_strangers_replies_are_not_looked_at_without_end(void **state)
+{
+	struct hc_check check = make_check(HC_ICMP, 1);
+	const struct hc_target target = {.id = 7, .address = parse(HERE), .check = &check};
+	const int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	char words[HC_WORDS_BYTES];
+	struct hc_pinger pinger;
+	struct hc_probe probe;
+	struct lb_addr from;
+	struct hc_echo echo;
+	unsigned int left = N_STRANGERS / 2;
+
+	(void)state;
+	assert_int_equal(hc_pinger_init(&pinger), 0);
+	hc_probe_init(&probe, &target);
+	if (hc_pinger_ask(&pinger, &probe, epoll_fd, words) == HC_RUNNING) {
+		/* Its reply is there, before theirs. */
+		EXPECT(hc_pinger_take(&pinger, &left, &echo, &from), "its own");
+		assert_int_equal(left, N_STRANGERS / 2 - 1);
+		if (send_strangers()) {
+			EXPECT(!hc_pinger_take(&pinger, &left, &echo, &from), "a stranger's");
+			assert_int_equal(left, 0);
+			assert_int_equal(hc_pinger_ask(&pinger, &probe, epoll_fd, words),
+				HC_RUNNING);
+			EXPECT(!hc_pinger_take(&pinger, &left, &echo, &from), "one too many");
+			left = N_STRANGERS;
+			EXPECT(hc_pinger_take(&pinger, &left, &echo, &from), "the last");
+			assert_int_equal(echo.id, 7);
+		}
+	}
+	hc_pinger_fini(&pinger);
+	(void)close(epoll_fd);
+}
+
 /* The certificate of the prober's, which is read when it first needs one. */
 static const struct {
 	const char *what;
@@ -335,23 +397,28 @@ test_a_certificate_is_held_against_the_host(void **state)
 	(void)unlink(path);
 }
 
-/* Results of one https target, one after the other, until it has n. @return how many failed. */
-static unsigned int
-count_failures(struct odd_server *server, unsigned int n, bool are_refused)
+/* With TLS, and a certificate that nobody trusts. */
+static void
+start_tls(struct odd_server *server)
 {
 	char path[] = "/tmp/shunt-test-XXXXXX";
 	const int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	(void)close(fd);
+	server->tls = odd_tls_create("right.example.org", path);
+	(void)unlink(path);
+}
+
+/* Results of one https target, one after the other, until it has n. @return how many failed. */
+static unsigned int
+count_failures(struct odd_server *server, unsigned int n)
+{
 	struct hc_prober *prober = make_prober();
 	struct hc_check check;
 	struct hc_target target = {.id = 1, .address = parse(HERE), .check = &check};
 	unsigned int n_failed = 0;
 
-	assert_true(fd >= 0);
-	(void)close(fd);
-	server->tls = odd_tls_create("right.example.org", path);
-	if (are_refused)
-		odd_tls_refuse_sessions(server->tls);
-	(void)unlink(path);
 	odd_server_start(server);
 	check = make_check(HC_HTTPS, server->port);
 	check.interval_ns = 5 * MS;
@@ -366,8 +433,24 @@ count_failures(struct odd_server *server, unsigned int n, bool are_refused)
 	}
 	hc_prober_destroy(prober);
 	odd_server_stop(server);
-	odd_tls_destroy(server->tls);
 	return n_failed;
+}
+
+static void
+test_no_end_of_tickets_is_not_waited_for(void **state)
+{
+	struct odd_server server = {.manner = ODD_TICKETS};
+	struct hc_result result;
+	struct hc_check check;
+
+	(void)state;
+	start_tls(&server);
+	odd_server_start(&server);
+	check = make_check(HC_HTTPS, server.port);
+	result = ask(&check, HERE);
+	odd_server_stop(&server);
+	odd_tls_destroy(server.tls);
+	expect_words("tickets", &result, "status: no end of TLS messages before it");
 }
 
 static void
@@ -376,12 +459,14 @@ test_sessions_are_resumed_while_the_server_is_well(void **state)
 	struct odd_server server = {.manner = ODD_ANSWER, .text = OK};
 
 	(void)state;
-	assert_int_equal(count_failures(&server, 5, false), 0);
+	start_tls(&server);
+	assert_int_equal(count_failures(&server, 5), 0);
 	EXPECT(server.n_resumed >= 4, "%u resumed", server.n_resumed);
 	/* Whoever fails is asked for its certificate. */
 	server.text = BAD;
-	assert_int_equal(count_failures(&server, 5, false), 5);
+	assert_int_equal(count_failures(&server, 5), 5);
 	EXPECT(server.n_resumed == 0, "%u resumed", server.n_resumed);
+	odd_tls_destroy(server.tls);
 }
 
 static void
@@ -390,7 +475,10 @@ test_a_server_that_cannot_resume_is_found_out_once(void **state)
 	struct odd_server server = {.manner = ODD_ANSWER, .text = OK};
 
 	(void)state;
-	assert_int_equal(count_failures(&server, 8, true), 1);
+	start_tls(&server);
+	odd_tls_refuse_sessions(server.tls);
+	assert_int_equal(count_failures(&server, 8), 1);
+	odd_tls_destroy(server.tls);
 }
 
 static void
@@ -453,6 +541,17 @@ test_each_of_many_is_asked_again_and_again(void **state)
 	odd_server_stop(&server);
 	free(n_of);
 	free(targets);
+}
+
+static void
+test_who_is_late_keeps_its_place_in_the_interval(void **state)
+{
+	(void)state;
+	assert_int_equal(hc_probe_next(100, 10, 100), 110);
+	assert_int_equal(hc_probe_next(100, 10, 109), 110);
+	assert_int_equal(hc_probe_next(100, 10, 110), 120);
+	assert_int_equal(hc_probe_next(103, 10, 1000), 1003);
+	assert_int_equal(hc_probe_next(107, 10, 1000), 1007);
 }
 
 /* So many, so often, that no machine can ask them all. */
@@ -603,11 +702,14 @@ main(void)
 		cmocka_unit_test(test_who_is_not_there_is_told_from_who_is_silent),
 		cmocka_unit_test(test_silence_is_enough_of_udp_unless_a_reply_is_wanted),
 		cmocka_unit_test(test_echo_is_answered_or_not_asked),
+		cmocka_unit_test(test_strangers_replies_are_not_looked_at_without_end),
 		cmocka_unit_test(test_a_certificate_is_held_against_the_host),
+		cmocka_unit_test(test_no_end_of_tickets_is_not_waited_for),
 		cmocka_unit_test(test_sessions_are_resumed_while_the_server_is_well),
 		cmocka_unit_test(test_a_server_that_cannot_resume_is_found_out_once),
 		cmocka_unit_test(test_a_want_of_files_is_no_failure),
 		cmocka_unit_test(test_each_of_many_is_asked_again_and_again),
+		cmocka_unit_test(test_who_is_late_keeps_its_place_in_the_interval),
 		cmocka_unit_test(test_too_many_are_asked_more_rarely_and_all_are_heard),
 		cmocka_unit_test(test_who_is_asked_changes),
 		cmocka_unit_test(test_it_ends_whoever_hangs),
