@@ -25,6 +25,7 @@ struct ctl_builder {
 	pthread_cond_t has_work;
 	bool is_over;
 	bool has_job;
+	bool is_building; /* a job that is the thread's */
 	struct ctl_job job;
 	struct ctl_built
 		built[2]; /* what nobody has taken: one in force, one that failed after */
@@ -154,6 +155,7 @@ run_job(struct ctl_builder *builder, struct ctl_job *job)
 
 	(void)pthread_mutex_lock(&builder->lock);
 	put_built(builder, &built);
+	builder->is_building = false;
 	(void)pthread_mutex_unlock(&builder->lock);
 	/* Fails only at 2^64 - 1 events that nobody has read. */
 	(void)!write(builder->fd, &one, sizeof(one));
@@ -170,6 +172,7 @@ work(struct ctl_builder *builder)
 	struct waste *waste = builder->waste;
 
 	builder->has_job = false;
+	builder->is_building = has_job;
 	builder->waste = NULL;
 	(void)pthread_mutex_unlock(&builder->lock);
 	if (has_job)
@@ -296,6 +299,17 @@ int
 ctl_builder_fd(const struct ctl_builder *builder)
 {
 	return builder->fd;
+}
+
+bool
+ctl_builder_is_busy(struct ctl_builder *builder)
+{
+	bool is_busy;
+
+	(void)pthread_mutex_lock(&builder->lock);
+	is_busy = builder->has_job || builder->is_building || builder->n_built > 0;
+	(void)pthread_mutex_unlock(&builder->lock);
+	return is_busy;
 }
 
 bool

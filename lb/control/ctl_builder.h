@@ -58,6 +58,9 @@ void ctl_builder_free_view(struct ctl_builder *builder, struct ctl_view *view);
 /** A file that is readable while there is something to take. */
 int ctl_builder_fd(const struct ctl_builder *builder);
 
+/** Whether there is a job that waits or is being built, or an outcome that was not taken. */
+bool ctl_builder_is_busy(struct ctl_builder *builder);
+
 /**
  * Take the first outcome that waits: of what is in force the last, and then of what failed on
  * top of it the last. To be asked again until there is none.

@@ -61,6 +61,7 @@ struct ctl_daemon {
 
 	struct cfg_model wanted;
 	uint64_t generation;     /* of wanted */
+	uint64_t undone;         /* that in which what is in force is wanted again; 0: none */
 	uint64_t followed;       /* of what health follows; 0: nothing yet */
 	bool is_building;        /* for health; what changes meanwhile is built after it */
 	bool is_stale;           /* something has */
@@ -112,6 +113,13 @@ submit(struct ctl_daemon *daemon)
 	}
 	ctl_builder_submit(daemon->builder, &job);
 	return 0;
+}
+
+/* Why that could not be done. */
+static const char *
+words_of(int error)
+{
+	return error == -ENOMEM ? "there is not enough memory" : strerror(-error);
 }
 
 /* Tell systemd where all reloads that it knows of are over, in force or not. */
@@ -184,23 +192,28 @@ answer_waiting(struct ctl_daemon *daemon, uint64_t generation, const char *messa
 }
 
 /*
- * Back to what is in force; also for changes that were made on top of the one that failed. One
- * of those may be with the builder already: what is in force is built again after it.
+ * Back to what is in force; also for changes that were made on top of the one that failed. The
+ * builder may still have one of them, or the same again, as health or next hops have changed
+ * since: should that come into force, what is in force now is built after it. Once is enough.
  */
 static void
-undo(struct ctl_daemon *daemon, uint64_t failed, const char *message)
+undo(struct ctl_daemon *daemon, const char *message)
 {
-	const bool has_later = failed < daemon->generation;
 	struct cfg_model old;
 
 	ctl_log(CTL_LOG_ERROR, "the change is undone: %s", message);
 	if (daemon->view != NULL && cfg_model_copy(&daemon->view->model, &old) == 0) {
+		const bool has_later = daemon->generation != daemon->undone &&
+				       ctl_builder_is_busy(daemon->builder);
+
 		ctl_builder_free_model(daemon->builder, &daemon->wanted);
 		daemon->wanted = old;
 		daemon->generation += has_later;
 		if (follow_health(daemon) != 0)
 			ctl_log(CTL_LOG_ERROR,
 				"there is not enough memory to check who was checked");
+		if (has_later)
+			daemon->undone = daemon->generation;
 		if (has_later && submit(daemon) != 0)
 			ctl_log(CTL_LOG_ERROR, "there is not enough memory to undo it");
 	}
@@ -238,7 +251,7 @@ take_built(struct ctl_daemon *daemon, struct ctl_built *built)
 			ctl_health_settle(daemon->health, daemon->view);
 		answer_waiting(daemon, built->generation, NULL);
 	} else {
-		undo(daemon, built->generation,
+		undo(daemon,
 			built->message != NULL ? built->message : "there is not enough memory");
 	}
 	free(built->message);
@@ -301,6 +314,7 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 	const struct ctl_origin *origin)
 {
 	struct waiting *waiting = calloc(1, sizeof(*waiting));
+	int ret;
 
 	if (waiting == NULL) {
 		struct ctl_origin lost = *origin;
@@ -317,8 +331,9 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 	waiting->call = call;
 	waiting->origin = *origin;
 	put_waiting(daemon, waiting);
-	if (submit(daemon) != 0)
-		undo(daemon, daemon->generation, "there is not enough memory");
+	ret = submit(daemon);
+	if (ret != 0)
+		undo(daemon, words_of(ret));
 }
 
 void

@@ -87,9 +87,12 @@ test_what_waits_to_be_taken(void **state)
 
 		assert_int_equal(dp_create(&conf, dp_now_ns(), &dp), 0);
 		assert_int_equal(ctl_builder_create(dp, &builder), 0);
+		assert_false(ctl_builder_is_busy(builder));
 		for (size_t k = 0; rows[i].jobs[k] != '\0'; k++) {
 			submit(builder, k + 1, rows[i].jobs[k] == '+');
+			assert_true(ctl_builder_is_busy(builder));
 			wait_for_outcome(builder);
+			assert_true(ctl_builder_is_busy(builder));
 		}
 		while (ctl_builder_take(builder, &built)) {
 			const size_t n = strlen(got);
@@ -100,6 +103,7 @@ test_what_waits_to_be_taken(void **state)
 			ctl_view_release(built.view);
 			free(built.message);
 		}
+		assert_false(ctl_builder_is_busy(builder));
 		EXPECT(strcmp(got, rows[i].outcomes) == 0, "%s: %s", rows[i].what, got);
 		ctl_builder_destroy(builder);
 		dp_destroy(dp);

@@ -1391,6 +1391,36 @@ class Clients(ControlCase):
         self.assertNotIn("\n\n", self.log())
         self.assertEqual(self.generation(), 1)
 
+    def test_what_is_undone_stays_so_though_it_could_be_built_later(self):
+        """Health has it built a second time, before it is known that the first build failed."""
+        self.start()
+        before = self.ctl("config", "show")
+        pid = self.daemon.process.pid
+        slow = [service(f"slow-{k}", address=f"198.51.100.{100 + k}", backends=backends(128),
+                        table={"algorithm": "rendezvous", "size": 1048576}) for k in range(4)]
+        big = service("big", 1, address="198.51.100.99",
+                      table={"algorithm": "maglev", "size": 16777213})
+        # Nobody is there: its check fails while the tables are built.
+        checked = service(health={"type": "tcp", "interval": "100ms", "timeout": "100ms",
+                                  "fall": 1})
+        self.daemon.write(checked, *slow, big)
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        used = 1024 * int(status.partition("VmSize:")[2].split()[0])
+        limit = resource.prlimit(pid, resource.RLIMIT_AS)
+        connection = self.connect()
+        resource.prlimit(pid, resource.RLIMIT_AS, (used + (48 << 20), limit[1]))
+        answer = connection.call("reload")
+        resource.prlimit(pid, resource.RLIMIT_AS, limit)
+        self.assertEqual(answer["error"]["message"],
+                         "there is not enough memory for the tables")
+        # It is the builder's still, and after it what was in force before.
+        end = time.monotonic() + TIMEOUT_S
+        while self.generation() != 3 and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(self.generation(), 3, self.log())
+        self.assertEqual(self.ctl("config", "show"), before)
+        self.assertEqual(self.json("backend", "drain", "web/web-1")["generation"], 4)
+
     def test_a_small_limit_of_open_files_is_named(self):
         if pathlib.Path("/proc/sys/vm/nr_hugepages").read_text(encoding="ascii") != "0\n":
             self.skipTest("with huge pages the EAL has a file for each")
