@@ -319,6 +319,10 @@ ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_
 	if (waiting == NULL) {
 		struct ctl_origin lost = *origin;
 
+		ctl_log(CTL_LOG_ERROR, "there is not enough memory for a change");
+		if (lost.document.text != NULL)
+			ctl_etcd_note_refused(daemon->etcd, &lost.document,
+				"there is not enough memory");
 		cfg_model_fini(next);
 		free_origin(&lost);
 		if (call != NULL)
@@ -342,7 +346,8 @@ ctl_daemon_end_hangup(struct ctl_daemon *daemon, struct cfg_model *next,
 {
 	const uint64_t generation = daemon->generation + 1;
 
-	daemon->reloading = generation;
+	/* To systemd a service that stops is not ready again. */
+	daemon->reloading = daemon->is_stopping ? 0 : generation;
 	if (next != NULL)
 		ctl_daemon_change(daemon, next, NULL, origin);
 	/* Nothing is being built: the file, or memory, would not do. */

@@ -113,20 +113,21 @@ static int
 open_regular(const char *path, const atomic_bool *stop, FILE *messages)
 {
 	struct stat file;
-	int fd;
+	int fd = -1;
 
 	if (stat(path, &file) == 0) {
 		if (!is_regular(&file, path, messages))
 			return -1;
 		fd = open_patiently(path, stop);
-		if (fd >= 0 && fstat(fd, &file) == 0) {
-			if (is_regular(&file, path, messages))
-				return fd;
-			(void)close(fd);
-			return -1;
-		}
 	}
-	(void)fprintf(messages, "%s: cannot be opened: %s\n", path, strerror(errno));
+	if (fd >= 0 && fstat(fd, &file) == 0) {
+		if (is_regular(&file, path, messages))
+			return fd;
+	} else {
+		(void)fprintf(messages, "%s: cannot be opened: %s\n", path, strerror(errno));
+	}
+	if (fd >= 0)
+		(void)close(fd);
 	return -1;
 }
 
@@ -482,8 +483,13 @@ refuse_reading(struct ctl_reload *reload, enum asker asker, struct ctl_call *cal
 		return;
 	}
 	ctl_log(CTL_LOG_ERROR, "there is not enough memory to reload");
-	if (asker == ASKED_BY_ETCD)
+	if (asker == ASKED_BY_ETCD) {
+		/* Or the next one would take its place, and wait for its turn for ever. */
+		ctl_etcd_note_refused(ctl_daemon_etcd(reload->daemon), &reload->document,
+			"there is not enough memory");
+		ctl_etcd_document_fini(&reload->document);
 		return;
+	}
 	reload->n_hangups--;
 	ctl_daemon_end_hangup(reload->daemon, NULL, NULL);
 }
@@ -539,12 +545,10 @@ ctl_reload_document(struct ctl_reload *reload, struct ctl_etcd_document *documen
 	*document = (struct ctl_etcd_document){0};
 	if (has_one)
 		return;
-	if (!put(reload, &(struct change){.asker = ASKED_BY_ETCD}, NULL)) {
+	if (put(reload, &(struct change){.asker = ASKED_BY_ETCD}, NULL))
+		plan_turn(reload);
+	else
 		refuse_reading(reload, ASKED_BY_ETCD, NULL);
-		ctl_etcd_document_fini(&reload->document);
-		return;
-	}
-	plan_turn(reload);
 }
 
 void

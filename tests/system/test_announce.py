@@ -7,6 +7,7 @@ Both BIRDs look at the kernel's routes by themselves once an hour: what is seen 
 told of. SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs, SHUNT_SAMPLES the samples' folder.
 """
 
+import fcntl
 import json
 import pathlib
 import shutil
@@ -544,6 +545,24 @@ class Stop(AnnounceCase):
         self.systemd.settimeout(0.2)
         with self.assertRaises(TimeoutError):
             self.told()
+
+    def test_a_reload_that_ends_after_the_stop_began_makes_nothing_ready(self):
+        daemon = self.start_told(*both(), withdraw="5m")
+        self.wait_announced(daemon, VIP[4], VIP[6])
+        daemon.write(lab.service(4, "ipip"))
+        # Opening a file that another has a lease of waits until that is given back.
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        with open(daemon.config, "rb") as file:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            daemon.process.send_signal(signal.SIGHUP)
+            self.assertEqual(self.told()["RELOADING"], "1")
+            daemon.process.send_signal(signal.SIGTERM)
+            self.assertEqual(self.told()["STOPPING"], "1")
+        wait_until(lambda: "generation 2: reload of" in daemon.words(), daemon.words)
+        self.systemd.settimeout(0.2)
+        with self.assertRaises(TimeoutError):
+            self.told()
+        daemon.stop()  # at once
 
     def test_where_nothing_is_announced_the_stop_is_at_once(self):
         rows = [("no service is ready", [lab.service(4, "ipip", backends=[])], "5m"),
