@@ -159,6 +159,16 @@ print_plan(const json_t *result)
 	return shuntctl_finish_output();
 }
 
+/* Each begins with its place in the file. */
+static void
+tell_warnings(const json_t *result)
+{
+	const json_t *warnings = json_object_get(result, CTL_KEY_WARNINGS);
+
+	for (size_t i = 0; i < json_array_size(warnings); i++)
+		(void)fprintf(stderr, "%s\n", json_string_value(json_array_get(warnings, i)));
+}
+
 /* A plan that a reload would not carry out fails as that would. */
 static int
 tell_obstacle(const char *path, const json_t *result)
@@ -184,10 +194,19 @@ shuntctl_plan(struct shuntctl *ctl)
 	if (status != SHUNTCTL_DONE)
 		return status;
 	status = ctl->is_json ? shuntctl_write_json(result, false) : print_plan(result);
+	if (!ctl->is_json)
+		tell_warnings(result);
 	if (status == SHUNTCTL_DONE)
 		status = tell_obstacle(ctl->args[0], result);
 	json_decref(result);
 	return status;
+}
+
+static int
+print_reload(const json_t *result)
+{
+	tell_warnings(result);
+	return SHUNTCTL_DONE;
 }
 
 int
@@ -200,7 +219,7 @@ shuntctl_reload(struct shuntctl *ctl)
 		status = make_params(ctl->args[0], &params);
 	if (status != SHUNTCTL_DONE)
 		return status;
-	return shuntctl_ask(ctl, CTL_METHOD_RELOAD, params, NULL);
+	return shuntctl_ask(ctl, CTL_METHOD_RELOAD, params, print_reload);
 }
 
 int

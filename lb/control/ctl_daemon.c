@@ -137,6 +137,7 @@ static void
 free_origin(struct ctl_origin *origin)
 {
 	free(origin->what);
+	json_decref(origin->warnings);
 	ctl_etcd_document_fini(&origin->document);
 }
 
@@ -156,15 +157,19 @@ note_change(struct ctl_daemon *daemon, struct waiting *waiting)
 
 /* message as answer_waiting() has it. */
 static void
-answer_call(struct ctl_call *call, uint64_t generation, const char *message)
+answer_call(const struct waiting *waiting, uint64_t generation, const char *message)
 {
-	if (call == NULL)
+	json_t *warnings = waiting->origin.warnings;
+
+	if (waiting->call == NULL)
 		return;
 	if (message != NULL)
-		ctl_call_error(call, CTL_RPC_REFUSED, "%s", message);
+		ctl_call_error(waiting->call, CTL_RPC_REFUSED, "%s", message);
 	else
-		ctl_call_result(call, json_pack("{s:i, s:I}", CTL_KEY_SCHEMA, CTL_SCHEMA,
-					      CTL_KEY_GENERATION, (json_int_t)generation));
+		ctl_call_result(waiting->call,
+			json_pack("{s:i, s:I, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
+				CTL_KEY_GENERATION, (json_int_t)generation, CTL_KEY_WARNINGS,
+				warnings != NULL ? json_incref(warnings) : json_array()));
 }
 
 /* End the changes of up to a generation: it is in force, or message says why it is not. */
@@ -182,7 +187,7 @@ answer_waiting(struct ctl_daemon *daemon, uint64_t generation, const char *messa
 		if (message == NULL && waiting->fn != NULL)
 			waiting->fn(daemon, NULL, waiting->call);
 		else
-			answer_call(waiting->call, generation, message);
+			answer_call(waiting, generation, message);
 		if (message != NULL && waiting->origin.document.text != NULL)
 			ctl_etcd_note_refused(daemon->etcd, &waiting->origin.document, message);
 		free_origin(&waiting->origin);

@@ -139,6 +139,8 @@ void ctl_daemon_read_rpc_stats(const struct ctl_daemon *daemon, struct ctl_rpc_s
 /** Where a change comes from. */
 struct ctl_origin {
 	char *what; /**< for the log, in a few words, of malloc(); NULL: no memory for them */
+	json_t *warnings; /**< of the file that was read, as the call is told them; NULL: none
+			   */
 	struct ctl_save_mark mark; /**< of config_path, where that was read; or of no file */
 	struct ctl_etcd_document document; /**< text NULL: it is from elsewhere */
 };
@@ -147,8 +149,8 @@ struct ctl_origin {
  * Want another model. Once it is in force, the log has a line of it.
  *
  * @param next  Checked; taken over in any case.
- * @param call  Answered {"generation": N} when it is in force, or with why it cannot be; NULL:
- *              nobody waits.
+ * @param call  Answered {"generation": N, "warnings": []} when it is in force, or with why it
+ *              cannot be; NULL: nobody waits.
  * @param origin  What it holds is taken over in any case.
  */
 void ctl_daemon_change(struct ctl_daemon *daemon, struct cfg_model *next, struct ctl_call *call,

@@ -47,19 +47,21 @@ struct plan_task {
 
 /* NULL: no memory. */
 static char *
-write_plan(const struct plan_task *plan, const struct cfg_model *next)
+write_plan(struct plan_task *plan, const struct cfg_model *next)
 {
 	/* What a restart takes to change is in force as it is wanted. */
 	char *obstacle = ctl_fixed_obstacle(&plan->view->model, next);
 	json_t *result = ctl_plan_make(plan->view, next, plan->counts, plan->stop);
 	char *text = NULL;
-	const int failed =
-		json_object_set_new(result, CTL_KEY_PATH, ctl_params_any_text(plan->path)) |
-		json_object_set_new(result, CTL_KEY_RESTART,
-			ctl_fixed_find(&plan->view->model, next)) |
-		json_object_set_new(result, CTL_KEY_OBSTACLE,
-			obstacle != NULL ? json_string(obstacle) : json_null());
+	int failed = 0;
 
+	failed |= json_object_set_new(result, CTL_KEY_PATH, ctl_params_any_text(plan->path));
+	failed |= json_object_set_new(result, CTL_KEY_RESTART,
+		ctl_fixed_find(&plan->view->model, next));
+	failed |= json_object_set_new(result, CTL_KEY_OBSTACLE,
+		obstacle != NULL ? json_string(obstacle) : json_null());
+	failed |= json_object_set_new(result, CTL_KEY_WARNINGS,
+		ctl_messages_list(&plan->messages));
 	if (failed == 0)
 		text = json_dumps(result, JSON_COMPACT);
 	json_decref(result);

@@ -289,6 +289,25 @@ ctl_messages_text(struct ctl_messages *messages)
 	return fflush(messages->errors.to) == 0 && messages->text != NULL ? messages->text : "";
 }
 
+json_t *
+ctl_messages_list(struct ctl_messages *messages)
+{
+	const char *at = ctl_messages_text(messages);
+	json_t *list = json_array();
+	int failed = 0;
+
+	while (*at != '\0') {
+		const size_t n = strcspn(at, "\n");
+		char *line = strndup(at, n);
+
+		failed |= line == NULL ||
+			  json_array_append_new(list, ctl_params_any_text(line)) != 0;
+		free(line);
+		at += n + (at[n] == '\n');
+	}
+	return ctl_params_finish(list, failed);
+}
+
 /*
  * Of each line that begins with the name of a call, the rest behind "-:LINE:COLUMN: ": it
  * would be a place in a text that nobody has seen.

@@ -73,6 +73,9 @@ int ctl_messages_open(struct ctl_messages *messages, const char *file) lb_must_c
 /** What was collected so far, lines; "" where there was no memory. Good until the next. */
 const char *ctl_messages_text(struct ctl_messages *messages);
 
+/** The same, a JSON text for each line. NULL: no memory. */
+json_t *ctl_messages_list(struct ctl_messages *messages);
+
 /** Answer a call with all that was collected, and close. */
 void ctl_messages_answer(struct ctl_messages *messages, enum ctl_rpc_error code,
 	struct ctl_call *call);

@@ -207,6 +207,7 @@
 #define CTL_KEY_READY            "ready"
 #define CTL_KEY_NOT_READY        "not_ready" /**< why, in words; null */
 #define CTL_KEY_REACHED          "reached"   /**< a backend: whether it has a next hop */
+#define CTL_KEY_WARNINGS         "warnings"  /**< of a file that was read: lines */
 #define CTL_KEY_OBSTACLE         "obstacle"  /**< of plan: why it takes a restart; null */
 #define CTL_KEY_RESTART          "restart"   /**< of plan: the keys for which; a list */
 #define CTL_KEY_SETTINGS         "settings"

@@ -395,6 +395,8 @@ finish_call(struct reading *reading)
 	}
 	reading->is_read = false;
 	origin = take_origin(reading);
+	origin.warnings = ctl_messages_list(&reading->messages);
+	ctl_log_lines(CTL_LOG_WARNING, ctl_messages_text(&reading->messages));
 	ctl_daemon_change(daemon, &reading->next, reading->call, &origin);
 }
 

@@ -340,7 +340,8 @@ class Edits(ControlCase):
         shown = self.ctl("config", "show")
         self.assertIn('quic_id: ["1e10", "00"]}', shown)
         self.daemon.config.write_text(shown, encoding="utf-8")
-        self.ctl("reload")
+        self.assertIn("warning: the backend has no quic_id of 1 byte, as config_id 6 has them",
+                      self.run_ctl("reload").stderr)
         self.assertEqual(self.ctl("config", "show"), shown)
 
     def test_a_key_is_shown_in_the_configuration_alone(self):
@@ -533,6 +534,27 @@ class Files(ControlCase):
         self.assertEqual(self.json("status")["config"], str(path))
         self.ctl("reload")
         self.assertEqual(len(self.json("backend", "list")["backends"]), 3)
+
+    def test_what_a_file_may_not_mean_is_told_with_a_plan_and_a_reload(self):
+        self.start()
+        self.assertEqual(self.json("backend", "drain", "web/web-1")["warnings"], [])
+        self.assertEqual(self.json("reload")["warnings"], [])
+        none_left = [{**backend, "weight": 0} for backend in backends(2)]
+        self.daemon.write(service(backends=none_left, min_healthy=3))
+        says = [rf"^{self.daemon.config}:\d+:\d+: warning: all backends have weight 0, ",
+                rf"^{self.daemon.config}:\d+:\d+: warning: min_healthy: the service has 2 "]
+        for command in (["plan", self.daemon.config], ["reload"]):
+            with self.subTest(command):
+                self.assertNotIn("warning", self.daemon.log.read_text(encoding="utf-8"), command)
+                found = self.json(*command)["warnings"]
+                self.assertEqual(len(found), 2, found)
+                for line, pattern in zip(sorted(found), sorted(says)):
+                    self.assertRegex(line, pattern)
+                done = self.run_ctl(*command)
+                self.assertEqual(sorted(done.stderr.splitlines()), sorted(found))
+        # Of both reloads.
+        for line in found:
+            self.assertEqual(self.daemon.log.read_text(encoding="utf-8").count(line), 2)
 
     def test_a_bad_reload_changes_nothing(self):
         self.start()
