@@ -1159,9 +1159,9 @@ class Shows(ControlCase):
                                            **said}).encode() + b"\n")
                     file.flush()
 
-        for n_late, options in ((3, ()), (10 ** 9, ("--timeout", "0.3"))):
+        for n_late, options in ((3, ()), (10 ** 9, ("--timeout", "1"))):
             asked.clear()
-            server = threading.Thread(target=answer, args=(n_late,))
+            server = threading.Thread(target=answer, args=(n_late,), daemon=True)
             server.start()
             if n_late == 3:
                 self.ctl(*options, "flows", "list")
