@@ -184,7 +184,7 @@ lb_service_possible(uint8_t proto, uint16_t port)
 /** The key by which one length and the first of some combinations is searched. */
 static inline struct lb_service_key
 lb_service_key_of(const struct lb_service_length *length, unsigned int combinations,
-	const struct lb_addr *dst, uint32_t proto_and_port)
+	const uint64_t addr[2], uint32_t proto_and_port)
 {
 	static const uint32_t exact[] = {
 		[LB_SERVICE_PROTO_AND_PORT] = 0xffffff,
@@ -192,9 +192,7 @@ lb_service_key_of(const struct lb_service_length *length, unsigned int combinati
 		[LB_SERVICE_PROTO_ONLY] = 0xff0000,
 		[LB_SERVICE_NEITHER] = 0,
 	};
-	uint64_t addr[2];
 
-	memcpy(addr, dst->bytes, sizeof(addr));
 	return (struct lb_service_key){
 		{addr[0] & length->mask[0], addr[1] & length->mask[1]},
 		(uint32_t)length->n_bits << 24 |
@@ -205,22 +203,46 @@ lb_service_key_of(const struct lb_service_length *length, unsigned int combinati
 /**
  * Begin lb_service_find(), and start loading what its first search reads: the longest prefix
  * there is and what is most exact, which finds most services.
+ *
+ * @param family  Of the table, the address'.
+ * @param addr    Its bytes as they lie in memory, in two words.
  */
 static inline void
-lb_service_begin(const struct lb_service_table *table, const struct lb_addr *dst, uint8_t proto,
+lb_service_begin_words(const struct lb_service_table *table,
+	const struct lb_service_family *family, const uint64_t addr[2], uint8_t proto,
 	uint16_t port, struct lb_service_search *search)
 {
-	const struct lb_service_length *length = &lb_service_family_of(table, dst)->lengths[0];
+	const struct lb_service_length *length = &family->lengths[0];
 	const unsigned int combinations =
 		length->combinations & lb_service_possible(proto, port);
 
 	if (unlikely(combinations == 0))
 		search->key = (struct lb_service_key){.rest = LB_SERVICE_NO_KEY};
 	else
-		search->key = lb_service_key_of(length, combinations, dst,
+		search->key = lb_service_key_of(length, combinations, addr,
 			lb_service_rest(0, proto, port));
 	search->home = (uint32_t)(lb_service_hash(&search->key) & table->matches.mask);
 	__builtin_prefetch(&table->matches.entries[search->home]);
+}
+
+/** The same of an address. */
+static inline void
+lb_service_begin(const struct lb_service_table *table, const struct lb_addr *dst, uint8_t proto,
+	uint16_t port, struct lb_service_search *search)
+{
+	uint64_t addr[2];
+
+	memcpy(addr, dst->bytes, sizeof(addr));
+	lb_service_begin_words(table, lb_service_family_of(table, dst), addr, proto, port,
+		search);
+}
+
+/** What the first search finds; NULL: others are to be made. */
+static inline const struct lb_service_entry *
+lb_service_end_first(const struct lb_service_table *table,
+	const struct lb_service_search *search)
+{
+	return lb_service_find_key(&table->matches, &search->key, search->home);
 }
 
 /** End it, with what it was begun with. @return what lb_service_find() returns. */
@@ -228,12 +250,34 @@ static inline uint32_t
 lb_service_end(const struct lb_service_table *table, const struct lb_service_search *search,
 	const struct lb_addr *dst, uint8_t proto, uint16_t port)
 {
-	const struct lb_service_entry *entry =
-		lb_service_find_key(&table->matches, &search->key, search->home);
+	const struct lb_service_entry *entry = lb_service_end_first(table, search);
 
 	if (likely(entry != NULL))
 		return entry->service;
 	return lb_service_find(table, dst, proto, port);
+}
+
+/** A prefix that a service or what is kept has; NULL: nobody has it. */
+static inline const struct lb_service_entry *
+lb_service_find_prefix(const struct lb_service_table *table, const struct lb_service_key *key)
+{
+	const uint64_t hash = lb_service_hash(key);
+	const uint64_t bits = lb_service_filter_bits(hash);
+
+	if (likely((*lb_service_filter_word(table, hash) & bits) != bits))
+		return NULL;
+	return lb_service_find_key(&table->prefixes, key, hash);
+}
+
+/** lb_service_has_host() of an address in two words. */
+static inline bool
+lb_service_has_host_words(const struct lb_service_table *table, const uint64_t addr[2])
+{
+	const struct lb_service_key key = {{addr[0], addr[1]},
+		lb_service_rest(LB_SERVICE_BITS_MAX, 0, 0)};
+	const struct lb_service_entry *found = lb_service_find_prefix(table, &key);
+
+	return found != NULL && found->service != LB_SERVICE_NONE;
 }
 
 #endif

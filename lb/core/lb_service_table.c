@@ -185,14 +185,16 @@ lb_service_find(const struct lb_service_table *table, const struct lb_addr *dst,
 	const struct lb_service_family *family = lb_service_family_of(table, dst);
 	const unsigned int possible = lb_service_possible(proto, port);
 	const uint32_t proto_and_port = lb_service_rest(0, proto, port);
+	uint64_t addr[2];
 
+	memcpy(addr, dst->bytes, sizeof(addr));
 	for (uint32_t i = 0; i < family->n_lengths; i++) {
 		const struct lb_service_length *length = &family->lengths[i];
 		unsigned int left = length->combinations & possible;
 
 		for (; left != 0; left &= left - 1) {
 			const struct lb_service_key key =
-				lb_service_key_of(length, left, dst, proto_and_port);
+				lb_service_key_of(length, left, addr, proto_and_port);
 			const struct lb_service_entry *entry =
 				lb_service_find_key(&table->matches, &key,
 					lb_service_hash(&key));
@@ -204,26 +206,17 @@ lb_service_find(const struct lb_service_table *table, const struct lb_addr *dst,
 	return LB_SERVICE_NONE;
 }
 
-static inline const struct lb_service_entry *
-find_prefix(const struct lb_service_table *table, const struct lb_service_key *key)
-{
-	const uint64_t hash = lb_service_hash(key);
-	const uint64_t bits = lb_service_filter_bits(hash);
-
-	if (likely((*lb_service_filter_word(table, hash) & bits) != bits))
-		return NULL;
-	return lb_service_find_key(&table->prefixes, key, hash);
-}
-
 bool
 lb_service_covers(const struct lb_service_table *table, const struct lb_addr *dst)
 {
 	const struct lb_service_family *family = lb_service_family_of(table, dst);
+	uint64_t addr[2];
 
+	memcpy(addr, dst->bytes, sizeof(addr));
 	for (uint32_t i = 0; i < family->n_lengths; i++) {
 		const struct lb_service_key key = lb_service_key_of(&family->lengths[i],
-			LB_SERVICE_BIT(LB_SERVICE_NEITHER), dst, 0);
-		const struct lb_service_entry *found = find_prefix(table, &key);
+			LB_SERVICE_BIT(LB_SERVICE_NEITHER), addr, 0);
+		const struct lb_service_entry *found = lb_service_find_prefix(table, &key);
 
 		if (found != NULL)
 			return found->service != LB_SERVICE_NONE;
@@ -234,10 +227,8 @@ lb_service_covers(const struct lb_service_table *table, const struct lb_addr *ds
 bool
 lb_service_has_host(const struct lb_service_table *table, const struct lb_addr *addr)
 {
-	struct lb_service_key key = {.rest = lb_service_rest(LB_SERVICE_BITS_MAX, 0, 0)};
-	const struct lb_service_entry *found;
+	uint64_t words[2];
 
-	memcpy(key.addr, addr->bytes, sizeof(key.addr));
-	found = find_prefix(table, &key);
-	return found != NULL && found->service != LB_SERVICE_NONE;
+	memcpy(words, addr->bytes, sizeof(words));
+	return lb_service_has_host_words(table, words);
 }
