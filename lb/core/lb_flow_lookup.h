@@ -138,6 +138,20 @@ lb_flow_locate(const struct lb_flow_table *table, const struct lb_flow_hash *has
 	};
 }
 
+/** The same of a flow that has been located, of its first bucket, its tag and its hash's pick.
+ */
+static inline struct lb_flow_place
+lb_flow_place_of(const struct lb_flow_table *table, uint32_t bucket, uint64_t tag,
+	uint64_t pick)
+{
+	return (struct lb_flow_place){
+		.bucket = bucket,
+		.second = bucket ^ lb_flow_distance(table, tag),
+		.tag = tag,
+		.rest = (pick >> 16 & 0xffff) << LB_FLOW_PICK_SHIFT,
+	};
+}
+
 /** Start loading what a lookup reads. */
 static inline void
 lb_flow_prefetch(const struct lb_flow_table *table, const struct lb_flow_place *place)
@@ -154,6 +168,7 @@ lb_flow_prefetch_second(const struct lb_flow_table *table, const struct lb_flow_
 {
 	__builtin_prefetch(&table->buckets[place->second], 0, 2);
 	__builtin_prefetch(&table->syn_seq[(size_t)place->bucket * LB_FLOW_WAYS], 1, 2);
+	__builtin_prefetch(&table->syn_seq[(size_t)place->second * LB_FLOW_WAYS], 1, 2);
 }
 
 /** Keep the key of a flow that has just been inserted. @param ref  LB_FLOW_NONE is allowed. */
@@ -332,6 +347,109 @@ lb_flow_backend_of(uint64_t rest)
 	return (uint32_t)(rest >> LB_FLOW_BACKEND_SHIFT) & LB_FLOW_BACKEND_MASK;
 }
 
+/**
+ * How readily an entry gives way to a new flow: not at all where it is confirmed; unconfirmed,
+ * the more the older it is, by its age in ticks and one; most where its time is over, or where
+ * there is none.
+ */
+#define LB_FLOW_NOT_AT_ALL UINT32_C(0)
+#define LB_FLOW_DEAD       (UINT32_C(1) << 24)
+#define LB_FLOW_UNUSED     (LB_FLOW_DEAD + 1)
+
+static_assert(LB_FLOW_SEEN_MASK + 1 < LB_FLOW_DEAD, "no age is as good as dead");
+
+/*
+ * A way's rank: its readiness, and among equal ones the first's is the greatest. As a number
+ * with a sign it is not negative, so that vectors compare it.
+ */
+#define LB_FLOW_RANK(readiness, way) ((readiness)*LB_FLOW_WAYS + (LB_FLOW_WAYS - 1 - (way)))
+
+/** The greatest rank of a bucket's ways: the plain twin of the one below. */
+static inline uint32_t
+lb_flow_rank_plainly(const struct lb_flow_table *table,
+	const uint64_t rests[static LB_FLOW_WAYS], uint32_t tick)
+{
+	uint32_t best = 0;
+
+	for (uint32_t way = 0; way < LB_FLOW_WAYS; way++) {
+		const enum lb_flow_state state = lb_flow_state_of(rests[way]);
+		const uint32_t age = lb_flow_ticks_since_seen(rests[way], tick);
+		const bool is_new = state == LB_FLOW_TCP_NEW || state == LB_FLOW_UDP_NEW;
+		uint32_t readiness = is_new ? age + 1 : LB_FLOW_NOT_AT_ALL;
+
+		if (age > table->timeout_ticks[state])
+			readiness = LB_FLOW_DEAD;
+		if (state == LB_FLOW_FREE)
+			readiness = LB_FLOW_UNUSED;
+		if (LB_FLOW_RANK(readiness, way) > best)
+			best = LB_FLOW_RANK(readiness, way);
+	}
+	return best;
+}
+
+#ifdef __SSE2__
+/* Of each rest word the 32 bits from shift on. */
+static inline __m128i
+lb_flow_fields(const uint64_t rests[static LB_FLOW_WAYS], int shift)
+{
+	const __m128i low = _mm_srli_epi64(_mm_load_si128((const __m128i *)rests), shift);
+	const __m128i high = _mm_srli_epi64(_mm_load_si128((const __m128i *)rests + 1), shift);
+
+	return _mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(low), _mm_castsi128_ps(high),
+		_MM_SHUFFLE(2, 0, 2, 0)));
+}
+
+static inline __m128i
+lb_flow_greater(__m128i a, __m128i b)
+{
+	const __m128i is_a = _mm_cmpgt_epi32(a, b);
+
+	return _mm_or_si128(_mm_and_si128(is_a, a), _mm_andnot_si128(is_a, b));
+}
+#endif
+
+/**
+ * The greatest rank of a bucket's ways. Without branches, which in a flood would go either way
+ * by chance.
+ *
+ * @param rests  16-byte aligned.
+ */
+static inline uint32_t
+lb_flow_rank(const struct lb_flow_table *table, const uint64_t rests[static LB_FLOW_WAYS],
+	uint32_t tick)
+{
+#ifdef __SSE2__
+	const uint32_t *timeouts = table->timeout_ticks;
+	const __m128i timeout = _mm_setr_epi32((int)timeouts[lb_flow_state_of(rests[0])],
+		(int)timeouts[lb_flow_state_of(rests[1])],
+		(int)timeouts[lb_flow_state_of(rests[2])],
+		(int)timeouts[lb_flow_state_of(rests[3])]);
+	const __m128i state = _mm_and_si128(lb_flow_fields(rests, 0),
+		_mm_set1_epi32((int)LB_FLOW_STATE_MASK));
+	const __m128i age = _mm_and_si128(_mm_sub_epi32(_mm_set1_epi32((int)tick),
+						  lb_flow_fields(rests, LB_FLOW_SEEN_SHIFT)),
+		_mm_set1_epi32((int)LB_FLOW_SEEN_MASK));
+	const __m128i is_new =
+		_mm_or_si128(_mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_TCP_NEW)),
+			_mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_UDP_NEW)));
+	const __m128i is_dead = _mm_cmpgt_epi32(age, timeout);
+	const __m128i is_free = _mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_FREE));
+	const __m128i living = _mm_andnot_si128(is_dead,
+		_mm_and_si128(is_new, _mm_add_epi32(age, _mm_set1_epi32(1))));
+	const __m128i dead = _mm_and_si128(is_dead, _mm_set1_epi32((int)LB_FLOW_DEAD));
+	const __m128i none = _mm_and_si128(is_free, _mm_set1_epi32((int)LB_FLOW_UNUSED));
+	/* What is dead or free or both: the bits of DEAD are UNUSED's, too. */
+	__m128i rank = _mm_or_si128(_mm_or_si128(living, dead), none);
+
+	rank = _mm_or_si128(_mm_slli_epi32(rank, 2), _mm_setr_epi32(3, 2, 1, 0));
+	rank = lb_flow_greater(rank, _mm_shuffle_epi32(rank, _MM_SHUFFLE(1, 0, 3, 2)));
+	rank = lb_flow_greater(rank, _mm_shuffle_epi32(rank, _MM_SHUFFLE(2, 3, 0, 1)));
+	return (uint32_t)_mm_cvtsi128_si32(rank);
+#else
+	return lb_flow_rank_plainly(table, rests, tick);
+#endif
+}
+
 /** The backend of a found entry. */
 static inline uint32_t
 lb_flow_backend(const struct lb_flow_table *table, uint32_t ref)
@@ -352,5 +470,9 @@ lb_flow_touch(struct lb_flow_table *table, uint32_t ref, enum lb_flow_event even
 
 	*rest = lb_flow_touched(*rest, event, lb_flow_tick(table, now_ns));
 }
+
+/** lb_flow_insert() of a flow that has been located. */
+uint32_t lb_flow_insert_at(struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint64_t now_ns);
 
 #endif

@@ -172,49 +172,21 @@ lb_flow_restart(struct lb_flow_table *table, uint32_t ref, uint32_t backend, uin
 	table->syn_seq[ref] = tcp_seq;
 }
 
-/* How readily an entry gives way to a new flow, from NOT_AT_ALL up. */
-#define NOT_AT_ALL UINT32_C(0)
-#define DEAD       (UINT32_MAX - 1)
-#define UNUSED     UINT32_MAX
-
 /* A place, and how readily it is given; at NOT_AT_ALL it is any. */
 struct room {
 	uint32_t ref;
 	uint32_t readiness;
 };
 
-/* Without branches, which in a flood would go either way by chance. */
-static inline uint32_t
-readiness_of(const struct lb_flow_table *table, uint64_t rest, uint32_t tick)
-{
-	static const bool is_new[] = {[LB_FLOW_TCP_NEW] = true,
-		[LB_FLOW_UDP_NEW] = true,
-		[LB_FLOW_STATE_MASK] = false};
-	const enum lb_flow_state state = lb_flow_state_of(rest);
-	const uint32_t age = lb_flow_ticks_since_seen(rest, tick);
-	uint32_t readiness = is_new[state] * (age + 1);
-
-	readiness = age > table->timeout_ticks[state] ? DEAD : readiness;
-	return state == LB_FLOW_FREE ? UNUSED : readiness;
-}
-
 /* The place in a bucket that gives way most readily, the first of equal ones. */
-static struct room
-find_room(const struct lb_flow_table *table, uint32_t bucket_index, uint32_t tick)
+static inline struct room
+find_room(const struct lb_flow_table *table, uint32_t bucket, uint32_t tick)
 {
-	const struct lb_flow_bucket *bucket = &table->buckets[bucket_index];
-	uint64_t best = 0; /* readiness, and below it the way, counted from the last */
+	const uint32_t rank = lb_flow_rank(table, table->buckets[bucket].rest, tick);
 
-	for (uint32_t way = 0; way < LB_FLOW_WAYS; way++) {
-		const uint32_t readiness = readiness_of(table, bucket->rest[way], tick);
-		const uint64_t rank =
-			(uint64_t)readiness * LB_FLOW_WAYS + (LB_FLOW_WAYS - 1 - way);
-
-		best = rank > best ? rank : best;
-	}
 	return (struct room){
-		.ref = bucket_index * LB_FLOW_WAYS + (uint32_t)(~best % LB_FLOW_WAYS),
-		.readiness = (uint32_t)(best / LB_FLOW_WAYS),
+		.ref = bucket * LB_FLOW_WAYS + ~rank % LB_FLOW_WAYS,
+		.readiness = rank / LB_FLOW_WAYS,
 	};
 }
 
@@ -308,21 +280,21 @@ choose_place(struct lb_flow_table *table, const struct lb_flow_place *place, uin
 	struct room second;
 	struct room best;
 
-	if (likely(first.readiness >= DEAD))
+	if (likely(first.readiness >= LB_FLOW_DEAD))
 		return first.ref;
 	second = find_room(table, place->second, tick);
-	if (second.readiness >= DEAD)
+	if (second.readiness >= LB_FLOW_DEAD)
 		return second.ref;
 	if (is_roomy(table)) {
-		const uint32_t ref = make_room(table, place, DEAD, tick);
+		const uint32_t ref = make_room(table, place, LB_FLOW_DEAD, tick);
 
 		if (ref != LB_FLOW_NONE)
 			return ref;
 	}
 	best = readier(first, second);
-	if (likely(best.readiness > NOT_AT_ALL))
+	if (likely(best.readiness > LB_FLOW_NOT_AT_ALL))
 		return best.ref;
-	return make_room(table, place, NOT_AT_ALL + 1, tick);
+	return make_room(table, place, LB_FLOW_NOT_AT_ALL + 1, tick);
 }
 
 uint32_t
@@ -330,23 +302,31 @@ lb_flow_insert(struct lb_flow_table *table, const struct lb_flow_hash *hash, uin
 	enum lb_flow_event event, uint32_t tcp_seq, uint64_t now_ns)
 {
 	const struct lb_flow_place place = lb_flow_locate(table, hash);
+
+	return lb_flow_insert_at(table, &place, backend, event, tcp_seq, now_ns);
+}
+
+uint32_t
+lb_flow_insert_at(struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint64_t now_ns)
+{
 	const uint32_t tick = lb_flow_tick(table, now_ns);
-	const uint32_t ref = choose_place(table, &place, tick);
-	uint64_t rest = lb_flow_with_seen(with_backend(place.rest, backend), tick);
+	const uint32_t ref = choose_place(table, place, tick);
+	uint64_t rest = lb_flow_with_seen(with_backend(place->rest, backend), tick);
 
 	if (ref == LB_FLOW_NONE) {
 		table->stats.refused++;
 		return LB_FLOW_NONE;
 	}
 	vacate(table, ref, tick);
-	table->buckets[place.bucket].rest[0] |=
-		ref / LB_FLOW_WAYS == place.second ? LB_FLOW_OVERFLOWED : 0;
+	table->buckets[place->bucket].rest[0] |=
+		ref / LB_FLOW_WAYS == place->second ? LB_FLOW_OVERFLOWED : 0;
 	rest |= event == LB_FLOW_DATAGRAM ? LB_FLOW_UDP_NEW : LB_FLOW_TCP_NEW;
 	if (event == LB_FLOW_SYN) {
 		rest |= LB_FLOW_BY_SYN;
 		table->syn_seq[ref] = tcp_seq;
 	}
-	table->buckets[ref / LB_FLOW_WAYS].tag[ref % LB_FLOW_WAYS] = place.tag;
+	table->buckets[ref / LB_FLOW_WAYS].tag[ref % LB_FLOW_WAYS] = place->tag;
 	*lb_flow_rest(table, ref) |=
 		rest; /* it is free: nothing but the bucket's mark is there */
 	table->stats.live++;

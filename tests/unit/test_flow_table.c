@@ -454,6 +454,40 @@ test_tags_are_compared_as_plainly(void **state)
 	}
 }
 
+/* Entries of every state and age, also those beside which a timeout lies, alike and free ones.
+ */
+static void
+test_who_gives_way_is_ranked_as_plainly(void **state)
+{
+	struct lb_flow_table *table = new_table(&usual, 0);
+	struct lb_flow_bucket bucket;
+	uint64_t seed = 37;
+
+	(void)state;
+	for (uint32_t i = 0; i < 300000; i++) {
+		const uint32_t tick = (uint32_t)xrand(&seed) & LB_FLOW_SEEN_MASK;
+
+		for (uint32_t way = 0; way < N_WAYS; way++) {
+			const uint32_t entry_state = xrand_below(&seed, LB_FLOW_N_STATES);
+			const uint32_t near =
+				table->timeout_ticks[entry_state] + xrand_below(&seed, 3) - 1;
+			const uint32_t age =
+				xrand_below(&seed, 2) == 0 ? near : (uint32_t)xrand(&seed);
+			const uint64_t other = xrand(&seed) & ~LB_FLOW_STATE_MASK;
+
+			bucket.rest[way] =
+				lb_flow_with_seen(other, (tick - age) & LB_FLOW_SEEN_MASK) |
+				entry_state;
+			if (way > 0 && xrand_below(&seed, 4) == 0)
+				bucket.rest[way] = bucket.rest[way - 1];
+		}
+		EXPECT(lb_flow_rank(table, bucket.rest, tick) ==
+				lb_flow_rank_plainly(table, bucket.rest, tick),
+			"case %u", i);
+	}
+	free(table);
+}
+
 static void
 test_timeouts_are_exact_at_every_phase(void **state)
 {
@@ -1218,6 +1252,7 @@ main(void)
 		cmocka_unit_test(test_room_is_made_in_the_promised_order),
 		cmocka_unit_test(test_a_dead_entry_hides_no_live_one),
 		cmocka_unit_test(test_tags_are_compared_as_plainly),
+		cmocka_unit_test(test_who_gives_way_is_ranked_as_plainly),
 		cmocka_unit_test(test_timeouts_are_exact_at_every_phase),
 		cmocka_unit_test(test_a_short_timeout_beside_a_long_one),
 		cmocka_unit_test(test_sweep_frees_what_timed_out),
