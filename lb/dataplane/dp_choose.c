@@ -60,10 +60,8 @@ find_stage(struct dp_stages *s, uint16_t from)
 		const struct dp_decision *d = &burst->decisions[i];
 		const struct lb_picker *picker;
 
-		if (unlikely(d->verdict != LB_FORWARD))
+		if (s->is_usual[i] || unlikely(d->verdict != LB_FORWARD))
 			continue;
-		if (s->is_usual[i])
-			s->places[i] = lb_flow_locate(flows, &d->hash);
 		s->refs[i] = lb_flow_find_first(flows, &s->places[i], burst->now_ns[i]);
 		if (likely(s->refs[i] != LB_FLOW_NONE)) {
 			const uint32_t id = lb_flow_backend(flows, s->refs[i]);
@@ -71,7 +69,7 @@ find_stage(struct dp_stages *s, uint16_t from)
 			__builtin_prefetch(&backends[id], 0, DP_TO_L2);
 			/* An outer IPv6 header, of most that carry IPv6, reaches into the next
 			 * line. */
-			if (s->is_usual[i] ? s->is_v6[i] : s->packets[i].is_v6)
+			if (s->packets[i].is_v6)
 				__builtin_prefetch((const uint8_t *)&backends[id] +
 							   LB_CACHE_LINE,
 					0, DP_TO_L2);
@@ -80,9 +78,7 @@ find_stage(struct dp_stages *s, uint16_t from)
 		lb_flow_prefetch_second(flows, &s->places[i]);
 		picker = s->snapshot->services[d->service].picker;
 		if (likely(picker != NULL))
-			lb_picker_prefetch(picker,
-				lb_picker_slot(picker,
-					s->is_usual[i] ? d->hash.pick : s->picks[i]));
+			lb_picker_prefetch(picker, lb_picker_slot(picker, s->picks[i]));
 	}
 }
 
@@ -116,6 +112,14 @@ keep_backend(const struct dp_stages *s, uint32_t ref, struct dp_decision *d)
 	d->service = backend->service;
 	d->flow = DP_FLOW_HIT;
 	return true;
+}
+
+/* A flow begins with this packet. */
+static void
+count_new(const struct dp_stages *s, struct dp_decision *d)
+{
+	d->is_new_flow = true;
+	dp_count(&s->worker->backends[d->backend].flows, 1);
 }
 
 static enum lb_flow_event
@@ -153,7 +157,7 @@ follow_entry(struct dp_stages *s, uint16_t i, uint32_t ref, enum lb_flow_event e
 
 	if (is_fresh) {
 		lb_flow_restart(s->worker->flows, ref, d->backend, packet->tcp_seq, now_ns);
-		d->is_new_flow = true;
+		count_new(s, d);
 	} else {
 		lb_flow_set_backend(s->worker->flows, ref, d->backend);
 		lb_flow_touch(s->worker->flows, ref, event, now_ns);
@@ -239,7 +243,7 @@ follow_connection(struct dp_stages *s, uint16_t i, uint32_t ref)
 			lb_flow_insert(s->worker->flows, &d->hash, d->backend, LB_FLOW_DATAGRAM,
 				0, now_ns),
 			&s->packets[i].key);
-		d->is_new_flow = true;
+		count_new(s, d);
 		return LB_FORWARD;
 	}
 	if (lb_flow_backend(s->worker->flows, ref) == d->backend)
@@ -274,7 +278,7 @@ begin_flow(struct dp_stages *s, uint16_t i, enum lb_flow_event event)
 		lb_flow_insert(s->worker->flows, &d->hash, d->backend, event, packet->tcp_seq,
 			s->burst->now_ns[i]),
 		&packet->key);
-	d->is_new_flow = true;
+	count_new(s, d);
 	return LB_FORWARD;
 }
 
@@ -304,9 +308,12 @@ static void
 unmake_usual(struct dp_stages *s, uint16_t i)
 {
 	const struct dp_snapshot *snapshot = s->snapshot;
-	const uint32_t service = s->burst->decisions[i].service;
+	const struct dp_decision *d = &s->burst->decisions[i];
+	const uint32_t service = d->service;
 
 	dp_usual_leave(s, i);
+	s->places[i] = lb_flow_locate(s->worker->flows, &d->hash);
+	s->refs[i] = LB_FLOW_NONE;
 	s->has_more[i] = true;
 	s->picks[i] = lb_hash_pick(&s->packets[i].key,
 		(enum lb_affinity)snapshot->services[service].affinity, snapshot->hash_seed);
@@ -331,16 +338,17 @@ dp_choose(struct dp_stages *s, uint16_t from)
 			lb_flow_table_expire(flows, now_ns);
 			is_stale = true;
 		}
-		if (unlikely(is_stale || s->refs[i] == LB_FLOW_NONE))
-			s->refs[i] = lb_flow_find_at(flows, &s->places[i], now_ns);
 		if (s->is_usual[i]) {
-			if (likely(s->refs[i] != LB_FLOW_NONE &&
-				    dp_usual_follow_entry(s, i, s->refs[i])))
+			if (likely(dp_usual_decide(s, i, is_stale))) {
+				is_stale |= d->is_new_flow;
 				continue;
+			}
 			unmake_usual(s, i);
 			if (unlikely(d->verdict != LB_FORWARD))
 				continue;
 		}
+		if (unlikely(is_stale || s->refs[i] == LB_FLOW_NONE))
+			s->refs[i] = lb_flow_find_at(flows, &s->places[i], now_ns);
 		d->verdict = (uint8_t)choose_backend(s, i, s->refs[i]);
 		/* It is counted when it has left. */
 		if (likely(d->verdict == LB_FORWARD))

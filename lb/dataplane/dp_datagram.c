@@ -28,7 +28,7 @@ follow_first(const struct dp_stages *s, const struct lb_packet *packet,
 		return LB_DROP_FRAGMENT_UNMATCHED;
 	d->backend = first->owner.backend;
 	d->service = backend->service;
-	d->hash.place = (uint64_t)first->owner.entropy << 32;
+	d->hash = (struct lb_flow_hash){.place = (uint64_t)first->owner.entropy << 32};
 	d->flow = DP_FLOW_HIT;
 	return dp_leave_to_backend(s, packet, now_ns, m, d);
 }

@@ -303,6 +303,7 @@ run_stages(struct dp_stages *s, unsigned int n_usual)
 	if (!has_flows)
 		return;
 	lb_flow_table_expire(s->worker->flows, s->burst->now_ns[0]);
+	dp_usual_find(s);
 	n_known = dp_usual_follow(s);
 	if (unlikely(n_known < n))
 		dp_choose(s, (uint16_t)n_known);

@@ -21,7 +21,7 @@
  * packets that waited are counted unless they leave. Never blocks, allocates
  * or logs.
  *
- * @return how many went the short way of usual packets: forwarded, of a flow that was known.
+ * @return how many went the short way of usual packets, all forwarded.
  */
 unsigned int dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_burst *burst);

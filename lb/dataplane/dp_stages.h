@@ -25,11 +25,14 @@ struct dp_stages {
 
 	/* dp_usual.h: of packets that are usual this, of the others what follows. */
 	bool is_usual[DP_BURST_MAX];
+	bool asks[DP_BURST_MAX]; /**< for its service; or its neighbour has */
 	bool is_v6[DP_BURST_MAX];
 	uint8_t tos[DP_BURST_MAX];
 	struct lb_flow_words keys[DP_BURST_MAX];
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];
+	/** Of its entry in its first bucket, as long as none moves; NULL: it is not there. */
+	uint64_t *rests[DP_BURST_MAX];
 
 	struct lb_packet packets[DP_BURST_MAX];
 	struct lb_service_search searches[DP_BURST_MAX];

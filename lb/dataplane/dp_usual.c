@@ -10,6 +10,7 @@
 #include "lb_csum.h"
 #include "lb_encap_write.h"
 #include "lb_hash_flow.h"
+#include "lb_martian.h"
 #include "lb_usual.h"
 
 #define TCP_UNUSUAL 0x07 /* FIN, SYN, RST */
@@ -40,53 +41,41 @@ is_same(const struct question *question, const struct lb_flow_words *words, bool
 /* What taking needs of what lies behind pointers, at hand. */
 struct taking {
 	struct dp_stages *stages;
+	const struct lb_service_table *match;
 	struct rte_mbuf **pkts;
 	struct dp_decision *decisions;
-	/* The last answers: neighbours in a burst often ask the same. */
-	struct question found;
-	struct question left; /* of no service, or of one that does not go by flow */
-	uint32_t service;
+	struct question asked; /* last: neighbours in a burst often ask the same */
 };
 
-/* Whether nothing but its flow's key and entry says where a packet of what was found goes. */
-static bool
-goes_by_flow(const struct dp_snapshot *snapshot, uint32_t found, uint8_t proto)
+/* The protocol and the destination port, in host order, of a key. */
+static inline uint8_t
+proto_of(const struct lb_flow_words *words)
 {
-	const struct dp_service *service;
-
-	if (found == LB_SERVICE_NONE)
-		return false;
-	if ((found & DP_MATCH_MORE) == 0 || proto == IPPROTO_TCP)
-		return true;
-	service = &snapshot->services[found & DP_MATCH_PLACE];
-	return service->quic == NULL && service->refused == 0;
+	return (uint8_t)(words->word[4] >> 32);
 }
 
-/* Whether a packet's service goes by flow; it is found from then on. */
-static bool __attribute__((noinline))
-find_service(struct taking *t, const struct lb_flow_words *words, bool is_v6)
+static inline uint16_t
+port_of(const struct lb_flow_words *words)
 {
-	const struct dp_snapshot *snapshot = t->stages->snapshot;
-	struct question question = {{words->word[2], words->word[3]}, 0, 0};
-	struct lb_flow_key key;
-	uint32_t found;
+	return ntohs((uint16_t)(words->word[4] >> 16));
+}
 
-	if (is_same(&t->left, words, is_v6))
-		return false;
+/* Begin to ask for a packet's service, unless its neighbour does. */
+static inline void
+ask(struct taking *t, unsigned int i, const struct lb_flow_words *words, bool is_v6)
+{
+	struct dp_stages *s = t->stages;
+
+	s->asks[i] = !is_same(&t->asked, words, is_v6);
+	if (likely(!s->asks[i]))
+		return;
 	if (is_v6)
-		question.rest = words->word[4] >> 16;
+		t->asked = (struct question){{words->word[2], words->word[3]},
+			words->word[4] >> 16, 0};
 	else
-		question.v4 = v4_word(words);
-	lb_usual_store_key(words, &key);
-	found = lb_service_find(snapshot->match, &key.dst, key.proto, ntohs(key.dport_be));
-	if (goes_by_flow(snapshot, found, key.proto)) {
-		t->service = found & DP_MATCH_PLACE;
-		t->found = question;
-		return true;
-	}
-	t->left = question;
-	t->found = (struct question){{0}, 0, 0};
-	return false;
+		t->asked = (struct question){{0, 0}, 0, v4_word(words)};
+	lb_service_begin_words(t->match, is_v6 ? &t->match->v6 : &t->match->v4, &words->word[2],
+		proto_of(words), port_of(words), &s->searches[i]);
 }
 
 static inline bool
@@ -99,19 +88,16 @@ take(struct taking *t, unsigned int i, const struct lb_usual *usual, bool is_v6)
 		if ((usual->tcp_flags & (LB_TCP_FIN | LB_TCP_RST)) != 0)
 			event = LB_FLOW_CLOSE;
 		else if ((usual->tcp_flags & LB_TCP_ACK) == 0)
-			return false;
+			event = LB_FLOW_SYN;
 	}
 	d->event = (uint8_t)event;
-	/* In memory before it is asked about, so that it need not be twice. */
 	t->stages->keys[i] = usual->key;
-	if (unlikely(!is_same(&t->found, &usual->key, is_v6)) &&
-		!find_service(t, &t->stages->keys[i], is_v6))
-		return false;
+	ask(t, i, &usual->key, is_v6);
 	t->stages->is_v6[i] = is_v6;
 	t->stages->tos[i] = usual->tos;
-	d->service = t->service;
 	d->ip_bytes = usual->ip_bytes;
 	/* Of a known flow, if it stays usual. */
+	d->slot = DP_NONE;
 	d->verdict = LB_FORWARD;
 	d->flow = DP_FLOW_HIT;
 	d->is_new_flow = false;
@@ -169,76 +155,227 @@ locate(struct dp_stages *s)
 	}
 }
 
+/* Whether nothing but its flow's key and entry says where a packet of what was found goes. */
+static inline bool
+goes_by_flow(const struct dp_snapshot *snapshot, uint32_t found, uint8_t proto)
+{
+	const struct dp_service *service;
+
+	if (unlikely(found == LB_SERVICE_NONE))
+		return false;
+	if (likely((found & DP_MATCH_MORE) == 0 || proto == IPPROTO_TCP))
+		return true;
+	service = &snapshot->services[found & DP_MATCH_PLACE];
+	return service->quic == NULL && service->refused == 0;
+}
+
+static inline uint32_t
+find_service(const struct dp_stages *s, unsigned int i)
+{
+	const struct lb_service_entry *entry =
+		lb_service_end_first(s->snapshot->match, &s->searches[i]);
+	struct lb_flow_key key;
+
+	if (likely(entry != NULL))
+		return entry->service;
+	lb_usual_store_key(&s->keys[i], &key);
+	return lb_service_find(s->snapshot->match, &key.dst, key.proto, ntohs(key.dport_be));
+}
+
+/* Hear of the services that were asked for. @return how many packets are left to the stages. */
+static unsigned int
+hear(struct dp_stages *s)
+{
+	struct dp_decision *decisions = s->burst->decisions;
+	const unsigned int n = s->burst->n;
+	unsigned int n_left = 0;
+	uint32_t service = DP_NONE; /* the last answer: of none, or of one that is no flow's */
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (unlikely(!s->is_usual[i])) {
+			n_left++;
+			continue;
+		}
+		if (s->asks[i]) {
+			const uint32_t found = find_service(s, i);
+
+			service = goes_by_flow(s->snapshot, found, proto_of(&s->keys[i]))
+					  ? found & DP_MATCH_PLACE
+					  : DP_NONE;
+		}
+		decisions[i].service = service;
+		if (unlikely(service == DP_NONE)) {
+			s->is_usual[i] = false;
+			n_left++;
+		}
+	}
+	return n_left;
+}
+
 unsigned int
 dp_usual_take(struct dp_stages *s)
 {
 	const unsigned int n = s->burst->n;
 	struct taking t = {
 		.stages = s,
+		.match = s->snapshot->match,
 		.pkts = s->burst->pkts,
 		.decisions = s->burst->decisions,
 	};
-	unsigned int n_left = 0;
 
-	for (unsigned int i = 0; i < n; i++) {
-		s->is_usual[i] = true;
-		if (unlikely(!take_packet(&t, i))) {
-			s->is_usual[i] = false;
-			n_left++;
-		}
-	}
+	for (unsigned int i = 0; i < n; i++)
+		s->is_usual[i] = take_packet(&t, i);
 	locate(s);
-	return n - n_left;
+	return n - hear(s);
 }
 
-bool
-dp_usual_follow_entry(struct dp_stages *s, unsigned int i, uint32_t ref)
+static inline void
+prefetch_backend(const struct dp_stages *s, uint32_t id, bool is_v6)
 {
-	struct lb_flow_table *flows = s->worker->flows;
-	struct dp_decision *d = &s->burst->decisions[i];
-	const uint32_t id = lb_flow_backend(flows, ref);
+	const struct dp_backend *backend = &s->snapshot->backends[id];
 
-	if (unlikely(dp_snapshot_live_backend(s->snapshot, id) == NULL))
+	__builtin_prefetch(backend, 0, DP_TO_L2);
+	/* An outer IPv6 header, of most that carry IPv6, reaches into the next line. */
+	if (is_v6)
+		__builtin_prefetch((const uint8_t *)backend + LB_CACHE_LINE, 0, DP_TO_L2);
+	/* It is counted when it has left. */
+	__builtin_prefetch(&s->worker->backends[id], 1, DP_TO_L2);
+}
+
+void
+dp_usual_find(struct dp_stages *s)
+{
+	const struct lb_flow_table *flows = s->worker->flows;
+	const struct dp_service *services = s->snapshot->services;
+	const struct dp_decision *decisions = s->burst->decisions;
+	const uint32_t tick = lb_flow_tick(flows, s->burst->now_ns[0]);
+	const unsigned int n = s->burst->n;
+
+	for (unsigned int i = 0; i < n; i++) {
+		const uint64_t pick = decisions[i].hash.pick;
+		const struct lb_picker *picker;
+		struct lb_flow_place place;
+		uint64_t *rest;
+
+		if (unlikely(!s->is_usual[i]))
+			continue;
+		rest = lb_flow_find_rest(flows, s->buckets[i], s->tags[i], pick, tick);
+		s->rests[i] = rest;
+		if (likely(rest != NULL)) {
+			prefetch_backend(s, lb_flow_backend_of(*rest), s->is_v6[i]);
+			continue;
+		}
+		place = lb_flow_place_of(flows, s->buckets[i], s->tags[i], pick);
+		lb_flow_prefetch_second(flows, &place);
+		picker = services[decisions[i].service].picker;
+		if (likely(picker != NULL))
+			lb_picker_prefetch(picker, lb_picker_slot(picker, pick));
+	}
+}
+
+/* Follow an entry. A SYN is more than a packet of its flow. @return whether it is decided. */
+static inline bool
+follow(const struct dp_stages *s, struct dp_decision *d, uint64_t *rest, uint32_t tick)
+{
+	const uint32_t id = lb_flow_backend_of(*rest);
+
+	if (unlikely(d->event == LB_FLOW_SYN ||
+		     dp_snapshot_live_backend(s->snapshot, id) == NULL))
 		return false;
 	d->backend = id;
-	lb_flow_touch(flows, ref, (enum lb_flow_event)d->event, s->burst->now_ns[i]);
+	*rest = lb_flow_touched(*rest, (enum lb_flow_event)d->event, tick);
 	return true;
 }
 
 unsigned int
 dp_usual_follow(struct dp_stages *s)
 {
-	const struct lb_flow_table *flows = s->worker->flows;
-	const struct dp_backend *backends = s->snapshot->backends;
-	const struct dp_backend_counts *counts = s->worker->backends;
 	struct dp_decision *decisions = s->burst->decisions;
 	const uint64_t *now_ns = s->burst->now_ns;
-	const uint32_t n_ids = s->snapshot->n_ids;
-	const uint32_t tick = lb_flow_tick(flows, now_ns[0]);
 	const uint64_t first_ns = now_ns[0];
+	const uint32_t tick = lb_flow_tick(s->worker->flows, first_ns);
 	const unsigned int n = s->burst->n;
 	unsigned int i;
 
-	for (i = 0; i < n; i++) {
-		struct dp_decision *d = &decisions[i];
-		uint64_t *rest;
-		uint32_t id;
-
-		if (unlikely(!s->is_usual[i] || now_ns[i] != first_ns))
+	for (i = 0; i < n; i++)
+		if (unlikely(!s->is_usual[i] || s->rests[i] == NULL || now_ns[i] != first_ns ||
+			     !follow(s, &decisions[i], s->rests[i], tick)))
 			break;
-		rest = lb_flow_find_rest(flows, s->buckets[i], s->tags[i], d->hash.pick, tick);
-		if (unlikely(rest == NULL))
-			break;
-		id = lb_flow_backend_of(*rest);
-		if (unlikely(id >= n_ids || !backends[id].is_live))
-			break;
-		__builtin_prefetch(&backends[id]);
-		/* It is counted when it has left. */
-		__builtin_prefetch(&counts[id], 1, DP_TO_L2);
-		d->backend = id;
-		*rest = lb_flow_touched(*rest, (enum lb_flow_event)d->event, tick);
-	}
 	return i;
+}
+
+static uint32_t
+sequence_of(const struct dp_stages *s, unsigned int i)
+{
+	const size_t l4 =
+		LB_USUAL_IP_OFFSET + (s->is_v6[i] ? LB_USUAL_V6_BYTES : LB_USUAL_V4_BYTES);
+
+	return ntohl(lb_bytes_load32(rte_pktmbuf_mtod_offset(s->burst->pkts[i], const uint8_t *,
+		l4 + LB_USUAL_TCP_SEQ_AT)));
+}
+
+static void __attribute__((noinline))
+keep_key(const struct dp_stages *s, unsigned int i, uint32_t ref)
+{
+	struct lb_flow_key key;
+
+	lb_usual_store_key(&s->keys[i], &key);
+	lb_flow_keep(s->worker->flows, ref, &key);
+}
+
+/*
+ * Begin a flow, where its service's table is asked by the hash that the flow is known by, and
+ * nothing else is done to its packets. @return whether it is decided.
+ */
+static bool
+begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *place)
+{
+	struct dp_worker *worker = s->worker;
+	struct dp_decision *d = &s->burst->decisions[i];
+	const struct dp_service *service = &s->snapshot->services[d->service];
+	const bool is_syn = d->event == LB_FLOW_SYN;
+	const uint64_t *words = s->keys[i].word;
+	uint32_t ref;
+
+	if (unlikely(service->picker == NULL || service->affinity != LB_AFFINITY_5_TUPLE ||
+		     s->snapshot->hash_seed != worker->flow_seed ||
+		     (is_syn && service->mss_clamp != 0)))
+		return false;
+	if (unlikely(lb_martian_words(s->snapshot->match, s->snapshot->own, s->snapshot->n_own,
+		    words, words + 2)))
+		return false;
+	d->slot = lb_picker_slot(service->picker, d->hash.pick);
+	d->backend = service->ids[lb_picker_backend(service->picker, d->slot)];
+	d->flow = DP_FLOW_MISS;
+	d->is_new_flow = true;
+	prefetch_backend(s, d->backend, s->is_v6[i]);
+	ref = lb_flow_insert_at(worker->flows, place, d->backend, (enum lb_flow_event)d->event,
+		is_syn ? sequence_of(s, i) : 0, s->burst->now_ns[i]);
+	if (unlikely(worker->flows->keys != NULL))
+		keep_key(s, i, ref);
+	dp_count(&worker->backends[d->backend].flows, 1);
+	return true;
+}
+
+bool
+dp_usual_decide(struct dp_stages *s, unsigned int i, bool is_stale)
+{
+	struct lb_flow_table *flows = s->worker->flows;
+	struct dp_decision *d = &s->burst->decisions[i];
+	const uint64_t now_ns = s->burst->now_ns[i];
+	uint64_t *rest = s->rests[i];
+
+	if (is_stale || rest == NULL) {
+		const struct lb_flow_place place =
+			lb_flow_place_of(flows, s->buckets[i], s->tags[i], d->hash.pick);
+		const uint32_t ref = lb_flow_find_at(flows, &place, now_ns);
+
+		if (ref == LB_FLOW_NONE)
+			return begin_flow(s, i, &place);
+		rest = lb_flow_rest(flows, ref);
+		prefetch_backend(s, lb_flow_backend_of(*rest), s->is_v6[i]);
+	}
+	return follow(s, d, rest, lb_flow_tick(flows, now_ns));
 }
 
 void
@@ -295,20 +432,21 @@ encap(const struct dp_stages *s, unsigned int i, struct dp_decision *d,
 	frame += sizeof(backend->next_hop.bytes);
 	memcpy(frame, &own_first, sizeof(own_first));
 	memcpy(frame + sizeof(own_first), &own_last, sizeof(own_last));
-	d->slot = DP_NONE;
 	d->port = backend->port;
 	return true;
 }
 
 /* Decided, but not for this way of leaving. */
-static void __attribute__((noinline, cold)) leave_known(struct dp_stages *s, unsigned int i)
+static void __attribute__((noinline, cold)) leave_decided(struct dp_stages *s, unsigned int i)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
-	const uint32_t backend = d->backend;
+	const struct dp_decision decided = *d;
 
 	dp_usual_leave(s, i);
-	d->backend = backend;
-	d->flow = DP_FLOW_HIT;
+	d->backend = decided.backend;
+	d->slot = decided.slot;
+	d->flow = decided.flow;
+	d->is_new_flow = decided.is_new_flow;
 }
 
 unsigned int
@@ -326,7 +464,7 @@ dp_usual_send(struct dp_stages *s)
 			continue;
 		n_left++;
 		if (s->is_usual[i])
-			leave_known(s, i);
+			leave_decided(s, i);
 	}
 	return n - n_left;
 }

@@ -4,11 +4,11 @@
 
 /**
  * @file
- * The short way of the packets that most are: a usual packet (lb_usual.h) in one segment that
- * begins no connection, to a service that looks at nothing but its flow, of a flow that is
- * known, to a backend that takes it as it is. Whatever turns out to be otherwise is left to the
- * stages of dp_forward.c, which alone say what becomes of it, and say the same of those that go
- * this way.
+ * The short way of the packets that most are: a usual packet (lb_usual.h) in one segment, to a
+ * service that looks at nothing but its flow, of a flow that is known, or begins and goes where
+ * the service's table says, to a backend that takes it as it is. Whatever turns out to be
+ * otherwise is left to the stages of dp_forward.c, which alone say what becomes of it, and say
+ * the same of those that go this way.
  */
 
 #include "dp_stages.h"
@@ -22,15 +22,28 @@
 unsigned int dp_usual_take(struct dp_stages *s);
 
 /**
+ * Look into the first buckets of usual packets' flows, and ask for what each will need: the
+ * backend of one that is there, a slot and another place for one that is not. What is found
+ * holds as long as no entry moves. The table has been told the time of the burst's first.
+ */
+void dp_usual_find(struct dp_stages *s);
+
+/**
  * Follow the entries of usual packets, in order, up to the first packet that is not usual or
- * not known. The table has been told the time.
+ * not found.
  *
  * @return that packet's index: all before it are decided.
  */
 unsigned int dp_usual_follow(struct dp_stages *s);
 
-/** One that comes later: by its entry. @return whether it is decided. */
-bool dp_usual_follow_entry(struct dp_stages *s, unsigned int i, uint32_t ref);
+/**
+ * Decide on one that comes later: it follows its entry, or begins a flow. The table has been
+ * told its time.
+ *
+ * @param is_stale  Entries have moved since they were found.
+ * @return whether it is decided; if not, nothing is done.
+ */
+bool dp_usual_decide(struct dp_stages *s, unsigned int i, bool is_stale);
 
 /** Leave one to the stages, with its packet as they want it. */
 void dp_usual_leave(struct dp_stages *s, unsigned int i);

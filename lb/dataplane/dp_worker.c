@@ -180,8 +180,6 @@ dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 
 		if (unlikely(d->verdict > LB_TO_KERNEL && d->verdict < LB_N_VERDICTS))
 			dp_count(&worker->verdict_pkts[d->verdict], 1);
-		if (unlikely(d->is_new_flow))
-			dp_count(&worker->backends[d->backend].flows, 1);
 	}
 }
 
