@@ -30,7 +30,7 @@ static const char *const help[] = {
 	"q          quit; Ctrl-C too",
 	"",
 	"SHARE is of the packets of its service, for a service of all; DUE by weight.",
-	"Busy, of a worker: the part of its polls that found packets.",
+	"Busy, of a worker: the part of its time in turns that found packets.",
 };
 
 /* A line in the making, and where it goes. */

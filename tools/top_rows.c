@@ -8,7 +8,8 @@
 
 #include "ctl_proto.h"
 
-#define UNKNOWN (-1.0)
+#define UNKNOWN  (-1.0)
+#define NS_PER_S 1e9
 /* Longer ones are searched up to there. */
 #define NAME_BYTES 1024u
 
@@ -389,11 +390,14 @@ top_read_worker(const struct top_sample *sample, size_t i)
 	const json_t *now = json_array_get(json_object_get(sample->now, CTL_KEY_WORKERS), i);
 	const json_t *before =
 		json_array_get(json_object_get(sample->before, CTL_KEY_WORKERS), i);
-	const double polls = rate_of(now, before, CTL_KEY_POLLS, sample->seconds);
-	const double busy = rate_of(now, before, CTL_KEY_BUSY_POLLS, sample->seconds);
+	const double busy_ns = rate_of(json_object_get(now, CTL_KEY_TURNS),
+		json_object_get(before, CTL_KEY_TURNS), CTL_KEY_TOTAL_NS, sample->seconds);
+	double busy = UNKNOWN;
 
+	/* A turn counts at its end, and may have begun before. */
+	if (busy_ns >= 0)
+		busy = busy_ns < NS_PER_S ? busy_ns / NS_PER_S : 1;
 	return (struct top_worker){.number = number_of(now, CTL_KEY_WORKER),
-		/* The two are read one after the other, while they grow. */
-		.busy = polls >= 0 && busy > polls ? 1 : part_of(busy, polls),
+		.busy = busy,
 		.entries = number_of(now, CTL_KEY_FLOW_ENTRIES)};
 }

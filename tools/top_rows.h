@@ -99,7 +99,8 @@ size_t top_count_drops(const struct top_sample *sample,
 
 struct top_worker {
 	json_int_t number;
-	double busy;        /**< part of its polls that found packets, 0..1 */
+	double busy; /**< part of its time in turns that found packets, 0..1; below 0: none
+			known */
 	json_int_t entries; /**< of its flow table, in use */
 };
 

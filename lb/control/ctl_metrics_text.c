@@ -12,20 +12,19 @@ static const char histogram[] = "histogram";
 void
 ctl_metrics_sample(struct ctl_metrics_busy *busy, const struct dp *dp)
 {
+	const uint64_t now_ns = dp_now_ns();
+	const double passed_ns = (double)(now_ns - busy->last_ns);
+
+	busy->last_ns = now_ns;
 	for (unsigned int i = 0; i < dp_n_workers(dp); i++) {
-		struct dp_worker_figures *last = &busy->last[i];
 		struct dp_worker_figures now;
-		double polls;
-		double busy_polls;
+		double ratio;
 
 		dp_read_worker(dp, i, &now);
-		polls = (double)(now.polls - last->polls);
-		busy_polls = (double)(now.busy_polls - last->busy_polls);
-		*last = now;
-		/* The two are not read at one time. */
-		if (busy_polls > polls)
-			busy_polls = polls;
-		busy->ratio[i] = polls > 0 ? busy_polls / polls : 0;
+		ratio = (double)(now.turns_ns - busy->last_turns_ns[i]) / passed_ns;
+		busy->last_turns_ns[i] = now.turns_ns;
+		/* A turn counts at its end, and may have begun before. */
+		busy->ratio[i] = ratio < 1 ? ratio : 1;
 	}
 }
 
@@ -233,7 +232,7 @@ put_workers(const struct ctl_daemon *daemon, const struct ctl_metrics_busy *busy
 	for (unsigned int i = 0; i < n; i++)
 		put_worker_number(to, "worker_busy_polls_total", i, figures[i].busy_polls);
 	begin(to, "worker_busy_ratio", gauge,
-		"Share of a worker's turns that found packets, over the last second.");
+		"Share of a worker's time in turns that found packets, over the last second.");
 	for (unsigned int i = 0; i < n; i++)
 		(void)fprintf(to, "shunt_worker_busy_ratio{worker=\"%u\"} %.6f\n", i,
 			busy->ratio[i]);

@@ -14,8 +14,9 @@
 
 /** How busy each worker was between the last two samples. */
 struct ctl_metrics_busy {
-	struct dp_worker_figures last[DP_WORKERS_MAX];
-	double ratio[DP_WORKERS_MAX];
+	uint64_t last_ns;
+	uint64_t last_turns_ns[DP_WORKERS_MAX];
+	double ratio[DP_WORKERS_MAX]; /**< of its time in turns that found packets, 0 to 1 */
 };
 
 /** Take a sample; all zero is none yet. */

@@ -12,9 +12,10 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 
 from lab import BAD_USAGE, DONE, FAILED, SHUNTCTL, TIMEOUT_S, wait_until
-from small import SmallCase, main
+from small import METRICS, SmallCase, main
 
 try:
     from terminal import Terminal
@@ -90,6 +91,21 @@ class Top(SmallCase):
                 / (time.monotonic() - begin))
         self.assertGreater(max(seen), rate / 2)
         self.assertLess(min(seen), rate * 2)
+
+    def test_busy_is_of_time(self):
+        """Few turns find packets here, and those are short: they are no part of all turns."""
+        def read():
+            with urllib.request.urlopen(f"http://{METRICS}/metrics", timeout=TIMEOUT_S) as page:
+                text = page.read().decode()
+            return [float(re.search(rf"(?m)^shunt_{name}{{worker=\"0\"}} (.*)$", text)[1])
+                    for name in ("worker_turn_seconds_sum", "worker_busy_ratio")]
+
+        begin, _ = read()
+        time.sleep(2.2)  # two samples
+        end, ratio = read()
+        self.assertGreater(ratio, 0)
+        # Of a second that lies between.
+        self.assertLess(ratio, end - begin)
 
     def test_keys(self):
         terminal = self.start_and_see()

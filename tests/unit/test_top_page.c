@@ -45,8 +45,8 @@ make_answer(size_t n_backends, json_int_t factor)
 	}
 	for (int i = 0; i < 30; i++)
 		(void)json_array_append_new(workers,
-			json_pack("{s:i,s:I,s:I,s:i}", "worker", i, "polls", factor * 10,
-				"busy_polls", factor * 5, "flow_entries", 7));
+			json_pack("{s:i,s:{s:I},s:i}", "worker", i, "turns", "total_ns",
+				factor * 500000000, "flow_entries", 7));
 	return json_pack("{s:i,s:{s:I,s:I},s:o,s:o,s:[{s:s,s:I,s:I,s:I,s:o}]}", "generation", 3,
 		"packets", "received", factor * 10, "forwarded", factor * 9, "drops", drops,
 		"workers", workers, "services", "name", "web", "packets", factor * 1000,

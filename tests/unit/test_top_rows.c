@@ -39,7 +39,7 @@ static const char before_text[] =
 			    UP) "]}],"
 				"'packets':{'received':10,'dropped':4},"
 				"'drops':{'a':1,'b':0,'c':3},"
-				"'workers':[{'worker':0,'polls':100,'busy_polls':10,"
+				"'workers':[{'worker':0,'turns':{'total_ns':7000000},"
 				"'flow_entries':5}]}";
 static const char now_text[] =
 	"{'services':["
@@ -53,8 +53,8 @@ static const char now_text[] =
 					     "'packets':{'received':30,'dropped':6}"
 					     ","
 					     "'drops':{'a':1,'b':0,'c':5},"
-					     "'workers':[{'worker':0,'polls':300,'"
-					     "busy_polls':60,'flow_entries':9}]}";
+					     "'workers':[{'worker':0,'turns':"
+					     "{'total_ns':507000000},'flow_entries':9}]}";
 
 static struct top_sample sample;
 
