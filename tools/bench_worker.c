@@ -174,7 +174,7 @@ run_burst(struct bench_worker *w, unsigned int from)
 		burst->now_ns[i] = now_ns;
 	}
 	burst->n = DP_BURST_MAX;
-	dp_worker_burst(w->worker, burst);
+	(void)dp_worker_burst(w->worker, burst);
 }
 
 /* As the loop of shuntd hands packets to a port that takes all of them. */

@@ -193,7 +193,7 @@ static void
 run_worker(struct dp_batch *batch, struct dp_worker *worker, struct dp_burst *burst)
 {
 	dp_worker_online(worker);
-	dp_worker_burst(worker, burst);
+	(void)dp_worker_burst(worker, burst);
 	dp_worker_offline(worker);
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];

@@ -235,6 +235,49 @@ dispose_chain(struct dp_loop *loop, struct dp_chain *chain)
 	}
 }
 
+static bool
+leaves_by(const struct dp_burst *burst, uint16_t place)
+{
+	unsigned int others = 0;
+
+	for (uint16_t i = 0; i < burst->n; i++)
+		others |= burst->decisions[i].port ^ place;
+	return others == 0;
+}
+
+/*
+ * What run_burst() does to a burst of which all is forwarded, by one port: without a copy.
+ * @return false: nothing is done.
+ */
+static bool
+send_burst(struct dp_loop *loop)
+{
+	struct dp_burst *burst = &loop->burst;
+	struct dp_worker *worker = loop->worker;
+	const uint16_t n = burst->n;
+	const uint16_t place = burst->decisions[0].port;
+	const struct dp_port *port = &loop->dp->ports[place];
+	const struct lb_mac mac = port->mac;
+	uint16_t n_sent;
+
+	if (worker->index >= port->nic.n_tx || is_down(&port->nic) || !leaves_by(burst, place))
+		return false;
+	for (uint16_t i = 0; i < n; i++)
+		memcpy(rte_pktmbuf_mtod_offset(burst->pkts[i], uint8_t *, sizeof(mac.bytes)),
+			mac.bytes, sizeof(mac.bytes));
+	flush(loop, port, &loop->out[place]); /* what came before leaves before */
+	n_sent = rte_eth_tx_burst(port->nic.id, (uint16_t)worker->index, burst->pkts, n);
+	for (uint16_t i = 0; i < n_sent; i++)
+		dp_worker_forwarded(worker, burst->decisions[i].backend,
+			burst->decisions[i].ip_bytes);
+	dp_count(&worker->verdict_pkts[LB_FORWARD], n_sent);
+	if (unlikely(n_sent < n)) {
+		dp_count(&worker->verdict_pkts[LB_DROP_TX_FULL], n - n_sent);
+		rte_pktmbuf_free_bulk(&burst->pkts[n_sent], n - n_sent);
+	}
+	return true;
+}
+
 static void
 run_burst(struct dp_loop *loop)
 {
@@ -242,7 +285,10 @@ run_burst(struct dp_loop *loop)
 
 	if (burst->n == 0)
 		return;
-	dp_worker_burst(loop->worker, burst);
+	if (likely(dp_worker_burst(loop->worker, burst)) && likely(send_burst(loop))) {
+		burst->n = 0;
+		return;
+	}
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
 		struct dp_chain more = {NULL, NULL};
@@ -318,44 +364,63 @@ filter(const struct dp_port *port, struct rte_mbuf *pkts[], uint16_t n)
 	return n_kept;
 }
 
+/* A burst of what is there, in pkts. */
+static void
+take_all(struct dp_loop *loop, uint16_t n)
+{
+	struct dp_burst *burst = &loop->burst;
+
+	for (uint16_t i = 0; i < n; i++)
+		burst->wire_bytes[i] = burst->pkts[i]->pkt_len;
+	for (uint16_t i = 0; i < n; i++)
+		burst->now_ns[i] = loop->now_ns;
+	burst->n = n;
+	run_burst(loop);
+}
+
+static void
+spread_all(struct dp_loop *loop, uint16_t n)
+{
+	struct rte_mbuf *pkts[DP_BURST_MAX];
+
+	memcpy(pkts, loop->burst.pkts, n * sizeof(pkts[0]));
+	for (uint16_t i = 0; i < n; i++)
+		spread(loop, pkts[i]);
+	run_burst(loop);
+}
+
 static unsigned int
 poll_port(struct dp_loop *loop, const struct dp_port *port)
 {
 	const unsigned int worker = loop->worker->index;
-	struct rte_mbuf *pkts[DP_BURST_MAX];
+	struct dp_burst *burst = &loop->burst;
 	uint16_t n;
 
 	if (worker >= port->nic.n_rx)
 		return 0;
-	n = rte_eth_rx_burst(port->nic.id, (uint16_t)worker, pkts, DP_BURST_MAX);
+	n = rte_eth_rx_burst(port->nic.id, (uint16_t)worker, burst->pkts, DP_BURST_MAX);
 	if (port->hears_others)
-		n = filter(port, pkts, n);
-	loop->burst.is_placed = !port->nic.spreads;
-	loop->burst.rss = &port->nic.rss;
+		n = filter(port, burst->pkts, n);
+	burst->is_placed = !port->nic.spreads;
+	burst->rss = &port->nic.rss;
 	if (port->nic.spreads)
-		for (uint16_t i = 0; i < n; i++)
-			take(loop, pkts[i]);
+		take_all(loop, n);
 	else
-		for (uint16_t i = 0; i < n; i++)
-			spread(loop, pkts[i]);
-	run_burst(loop);
+		spread_all(loop, n);
 	return n;
 }
 
 static unsigned int
 poll_inbox(struct dp_loop *loop)
 {
-	struct rte_mbuf *pkts[DP_BURST_MAX];
 	unsigned int n;
 
 	if (loop->worker->mail == NULL)
 		return 0;
 	n = rte_ring_dequeue_burst(loop->worker->mail[loop->worker->index].packets,
-		(void **)pkts, DP_BURST_MAX, NULL);
+		(void **)loop->burst.pkts, DP_BURST_MAX, NULL);
 	loop->burst.is_placed = true;
-	for (unsigned int i = 0; i < n; i++)
-		take(loop, pkts[i]);
-	run_burst(loop);
+	take_all(loop, (uint16_t)n);
 	return n;
 }
 

@@ -26,7 +26,12 @@ struct dp_beside {
 	uint32_t wire_bytes; /**< on the wire; of one that waits or is on its way home */
 };
 
-#define DP_BESIDE_BYTES RTE_ALIGN_CEIL(sizeof(struct dp_beside), RTE_MBUF_PRIV_ALIGN)
+/* Whole lines, so that a frame begins with one: what is read of most frames lies on it. */
+#define DP_BESIDE_BYTES RTE_ALIGN_CEIL(sizeof(struct dp_beside), LB_CACHE_LINE)
+
+static_assert(DP_BESIDE_BYTES % RTE_MBUF_PRIV_ALIGN == 0, "as mbufs have it");
+static_assert((sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM) % LB_CACHE_LINE == 0,
+	"what else lies before a frame is whole lines, too");
 
 /** All packets of the data plane are of pools that have room for it. */
 static inline struct dp_beside *

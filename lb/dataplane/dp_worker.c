@@ -169,18 +169,19 @@ load_snapshot(const struct dp_worker *worker)
 	return atomic_load_explicit(worker->current, memory_order_acquire);
 }
 
-void
+bool
 dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst)
 {
 	burst->settled.first = NULL;
 	if (likely(dp_forward_burst(worker, load_snapshot(worker), burst) == burst->n))
-		return;
+		return true;
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
 
 		if (unlikely(d->verdict > LB_TO_KERNEL && d->verdict < LB_N_VERDICTS))
 			dp_count(&worker->verdict_pkts[d->verdict], 1);
 	}
+	return false;
 }
 
 unsigned int

@@ -140,8 +140,10 @@ void dp_worker_offline(struct dp_worker *worker);
  * Take one burst through all stages under the snapshot in force, and count all verdicts but
  * LB_FORWARD, LB_REPLY and LB_TO_KERNEL, which are the caller's to count when the packet has
  * left: dp_worker_sent(). The worker is online.
+ *
+ * @return whether all of pkts are LB_FORWARD, of a frame each, and nothing else is to be sent.
  */
-void dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
+bool dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
 
 /**
  * Take in the first fragments, decided by others, of datagrams whose home this worker is, and

@@ -109,7 +109,7 @@ run(struct plane *plane, unsigned int worker, struct rte_mbuf *m, bool is_placed
 	burst->is_placed = is_placed;
 	burst->rss = &plane->rss;
 	dp_worker_online(plane->dp->workers[worker]);
-	dp_worker_burst(plane->dp->workers[worker], burst);
+	(void)dp_worker_burst(plane->dp->workers[worker], burst);
 	dp_worker_offline(plane->dp->workers[worker]);
 	return burst->decisions[0];
 }
