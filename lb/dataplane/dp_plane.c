@@ -27,7 +27,11 @@ or_default(uint32_t wanted, uint32_t otherwise)
 	return wanted != 0 ? wanted : otherwise;
 }
 
-/* Each worker's, for none can see what the others have answered. */
+/*
+ * Each worker's, for none can see what the others have answered. That is so of all answers
+ * together; what asks for those to one source comes to one worker, or to few: a share would be
+ * all that a source has.
+ */
 static uint32_t
 share(uint32_t total, const struct dp_conf *conf)
 {
@@ -46,7 +50,7 @@ fill_in(const struct dp_conf *conf)
 	full.n_handoff = or_default(conf->n_handoff, DP_HANDOFF_DEFAULT);
 	full.replies_per_s = share(or_default(conf->replies_per_s, DP_REPLIES_DEFAULT), conf);
 	full.replies_per_s_source =
-		share(or_default(conf->replies_per_s_source, DP_REPLIES_SOURCE_DEFAULT), conf);
+		or_default(conf->replies_per_s_source, DP_REPLIES_SOURCE_DEFAULT);
 	return full;
 }
 
