@@ -46,6 +46,7 @@ struct entry {
 	enum cfg_state admin;
 	struct hc_rules rules;
 	bool is_checked;
+	bool is_awaited;  /* since the start, for a first result that says something */
 	bool is_followed; /* it is in the model that was followed last */
 	struct hc_state state;
 	char words[HC_WORDS_BYTES]; /* the last error; empty: none */
@@ -328,6 +329,7 @@ take_result(struct ctl_health *health, const struct hc_result *result, uint64_t 
 {
 	struct entry *entry = find_by_id(health, result->id);
 	enum hc_level before;
+	bool was_awaited;
 	uint64_t since_ns;
 
 	if (!result->is_asked)
@@ -342,13 +344,17 @@ take_result(struct ctl_health *health, const struct hc_result *result, uint64_t 
 		return false;
 	if (!result->has_passed)
 		memcpy(entry->words, result->words, sizeof(entry->words));
+	/* What fails is awaited until it has failed so often that it is down; and for checks
+	 * that cannot be made nobody waits. */
+	was_awaited = entry->is_awaited;
+	entry->is_awaited = was_awaited && result->is_asked && !result->has_passed;
 	if (!result->is_asked)
-		return false;
+		return was_awaited;
 	before = entry->state.level;
 	since_ns = entry->state.since_ns;
 	if (hc_state_take(&entry->state, &entry->rules, result->has_passed, now_ns))
 		tell_change(entry, before, now_ns - since_ns, now_ns);
-	return look(entry, now_ns);
+	return look(entry, now_ns) || was_awaited != entry->is_awaited;
 }
 
 static void on_move(void *context);
@@ -462,6 +468,7 @@ begin_entry(struct entry *entry, const struct cfg_backend *backend, bool is_trus
 	entry->address = backend->address;
 	entry->backend_id = DP_NONE;
 	entry->words[0] = '\0';
+	entry->is_awaited = is_start && entry->is_checked;
 	hc_state_init(&entry->state, is_trusted || !entry->is_checked, now_ns);
 	if (!is_start && !is_trusted && !entry->is_checked)
 		hc_state_begin(&entry->state, &entry->rules, now_ns);
@@ -488,8 +495,11 @@ follow_backend(struct ctl_health *health, struct follow *follow, struct known *k
 			return -ENOMEM;
 		entry->is_checked = is_checked;
 		begin_entry(entry, backend, is_start || is_known, is_start, follow->now_ns);
-	} else if (entry->admin == CFG_DOWN && backend->state == CFG_UP) {
-		hc_state_begin(&entry->state, &entry->rules, follow->now_ns);
+	} else if (entry->admin != CFG_UP && backend->state == CFG_UP) {
+		/* Whoever puts it back to work knows that it is well. */
+		hc_state_forgive(&entry->state);
+		if (entry->admin == CFG_DOWN)
+			hc_state_begin(&entry->state, &entry->rules, follow->now_ns);
 	}
 	entry->admin = backend->state;
 	follow->places[follow->n_places] = entry;
@@ -715,6 +725,7 @@ make_member(const struct entry *entry, const struct cfg_backend *backend, uint64
 	if (entry != NULL) {
 		member.use = hc_state_use(&entry->state, &entry->rules, now_ns);
 		member.share = hc_state_share(&entry->state, &entry->rules, now_ns);
+		member.is_awaited = entry->is_awaited;
 	}
 	return member;
 }

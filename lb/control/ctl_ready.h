@@ -28,8 +28,8 @@ extern const char *const ctl_ready_words[CTL_N_READY];
 /**
  * @param service  Of the model in force: its tables are with the workers.
  * @param confs    How its backends are reached, in the same order.
- * @param n_unhealthy  Of its backends that are up with a weight above 0, those that do not pass
- *                     their checks.
+ * @param n_unhealthy  Of its backends that are up with a weight above 0, those that are not
+ *                     healthy, see hc_service.h.
  * @return CTL_READY where at least one of its backends is up with a weight above 0 and has a
  *         next hop, and one at least and as many as min_healthy pass their checks.
  */

@@ -15,19 +15,22 @@ hc_service_judge(const struct hc_member *members, size_t n, enum hc_all_down all
 	size_t n_needed, uint8_t *shares)
 {
 	struct hc_service service = {0};
-	size_t n_last = 0;
-	enum hc_use least;
+	enum hc_use least = HC_USE_LAST;
+	size_t n_used = 0;
 
+	for (size_t i = 0; i < n; i++) {
+		if (members[i].takes_flows && members[i].use == HC_USE_YES)
+			least = HC_USE_YES;
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (!members[i].takes_flows)
 			continue;
 		service.n_members++;
-		service.n_healthy += members[i].use == HC_USE_YES;
-		n_last += members[i].use == HC_USE_LAST;
+		n_used += members[i].use >= least;
+		service.n_healthy += members[i].use >= least && !members[i].is_awaited;
 	}
 	service.is_ready = service.n_healthy > 0 && service.n_healthy >= n_needed;
-	service.is_all_down = service.n_members > 0 && service.n_healthy + n_last == 0;
-	least = service.n_healthy > 0 ? HC_USE_YES : HC_USE_LAST;
+	service.is_all_down = service.n_members > 0 && n_used == 0;
 	for (size_t i = 0; i < n; i++)
 		shares[i] = find_share(&members[i], least,
 			service.is_all_down && all_down == HC_KEEP);

@@ -24,11 +24,13 @@ struct hc_member {
 	uint32_t share;   /**< 1..HC_SHARE_WHOLE */
 	bool takes_flows; /**< by its administrative state and its weight; the others do not
 			     count */
+	bool is_awaited;  /**< used, as all are at a start, before anything is known of it */
 };
 
 struct hc_service {
 	size_t n_members; /**< that count */
-	size_t n_healthy; /**< of these, with HC_USE_YES */
+	size_t n_healthy; /**< of these, that are used for what is known of them: those with
+			     HC_USE_YES, or where there is none, with HC_USE_LAST */
 	bool is_ready;    /**< as many as are needed are healthy, and one at least */
 	bool is_all_down; /**< some count, and none of them passes */
 };

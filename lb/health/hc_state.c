@@ -17,6 +17,12 @@ hc_state_begin(struct hc_state *state, const struct hc_rules *rules, uint64_t no
 	state->begin_ns = rules->slow_start_ns > 0 ? now_ns : 0;
 }
 
+void
+hc_state_forgive(struct hc_state *state)
+{
+	state->damp = (struct hc_damp){0};
+}
+
 static void
 change_level(struct hc_state *state, const struct hc_rules *rules, bool is_up, uint64_t now_ns)
 {

@@ -56,6 +56,9 @@ struct hc_state {
  */
 void hc_state_init(struct hc_state *state, bool is_trusted, uint64_t now_ns);
 
+/** Its failures so far are forgotten: none of them keeps it out any more. */
+void hc_state_forgive(struct hc_state *state);
+
 /** The share begins to grow now: of one that is not checked, or was out for another reason. */
 void hc_state_begin(struct hc_state *state, const struct hc_rules *rules, uint64_t now_ns);
 

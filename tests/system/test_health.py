@@ -217,18 +217,16 @@ class Rows(HealthCase):
         self.wait_for_all(daemon, "up", "other")
         before = self.shown(daemon, "slots")
 
-        def services(key):
-            return {one["name"]: one[key] for one in daemon.json("service", "list")["services"]}
-
-        self.assertEqual(services("ready"), {NAME: True, "other": True})
+        wait_until(lambda: self.services(daemon, "ready") == {NAME: True, "other": True},
+                   "both are ready")
         self.behave("s1", "503")
         self.behave("s2", "503")
         for name in ("s1", "s2"):
             self.wait_for(daemon, name, "down")
             self.wait_for(daemon, name, "down", "other")
-        wait_until(lambda: services("ready") == {NAME: False, "other": True},
-                   lambda: f"too few: {services('ready')}")
-        self.assertEqual(services("healthy"), {NAME: 1, "other": 1})
+        wait_until(lambda: self.services(daemon, "ready") == {NAME: False, "other": True},
+                   lambda: f"too few: {self.services(daemon, 'ready')}")
+        self.assertEqual(self.services(daemon, "healthy"), {NAME: 1, "other": 1})
         # Too few for the one, and it goes on with them.
         self.wait_for_slots(daemon, {"s1": 0, "s2": 0, "s3": sum(before.values())})
         self.behave("s3", "503")
@@ -237,13 +235,40 @@ class Rows(HealthCase):
         self.wait_for_slots(daemon, before)
         wait_until(lambda: sum(self.shown(daemon, "slots", "other").values()) == 0,
                    "nobody is left of the other")
-        self.assertEqual(services("ready"), {NAME: False, "other": False})
+        self.assertEqual(self.services(daemon, "ready"), {NAME: False, "other": False})
         self.assertEqual(len(self.fetch(4, PORTS["ipip"], 10)), 10)
         dropped = daemon.json("stats")["drops"]["no_backend"]
         with self.assertRaises(OSError):
             NETWORK.run("client", "curl", "--silent", "--max-time", "1",
                         f"http://{lab.VIP[4]}:{PORTS['gre']}/")
         self.assertGreater(daemon.json("stats")["drops"]["no_backend"], dropped)
+
+    def services(self, daemon, key):
+        return {one["name"]: one[key] for one in daemon.json("service", "list")["services"]}
+
+    def test_a_start_is_ready_when_checks_have_passed(self):
+        for name in BACKENDS:
+            self.behave(name, "503")
+        # Nobody is down before the test is over, and packets go by all of them.
+        daemon = self.run_with(self.make({"interval": "300ms", "timeout": "300ms", "fall": 100},
+                                         min_healthy=2))
+        wait_until(lambda: None not in self.shown(daemon, "health_error").values(),
+                   "all have failed once")
+        self.assertEqual(set(self.shown(daemon, "health").values()), {"unknown"})
+        self.assertGreater(min(self.shown(daemon, "slots").values()), 0)
+        self.assertEqual(self.services(daemon, "ready"), {NAME: False})
+        self.assertEqual(self.services(daemon, "healthy"), {NAME: 0})
+        self.behave("s1", "200")
+        self.wait_for(daemon, "s1", "up")
+        self.assertEqual(self.services(daemon, "ready"), {NAME: False})
+        self.assertEqual(self.services(daemon, "healthy"), {NAME: 1})
+        self.behave("s2", "200")
+        wait_until(lambda: self.services(daemon, "ready") == {NAME: True}, "two have passed")
+        # They are known, so a reload is no start.
+        daemon.write(self.make({"interval": "1h", "timeout": "1s"}, min_healthy=2),
+                     service(4, "gre", name="other"))
+        daemon.ctl("reload")
+        self.assertEqual(self.services(daemon, "ready"), {NAME: True, "other": True})
 
     def test_each_manner_has_its_words_once(self):
         daemon = self.run_with(self.make({"timeout": "150ms", "fall": 1, "rise": 1}))
@@ -284,11 +309,28 @@ class Rows(HealthCase):
         self.wait_for(daemon, "s2", "down")
         self.wait_for(daemon, "s3", "down")
         self.wait_for_slots(daemon, {"s1": sum(before.values()), "s2": 0, "s3": 0})
+        self.assertEqual(self.services(daemon, "healthy"), {NAME: 1})
+        self.assertEqual(self.services(daemon, "ready"), {NAME: True})
         self.behave("s2", "200")
         self.behave("s3", "200")
         self.wait_for_all(daemon, "up")
         self.wait_for_slots(daemon, before)
         self.assertIn("web/s1 has not failed for a while, and is used again", daemon.words())
+
+    def test_who_is_put_up_by_hand_is_forgiven(self):
+        daemon = self.run_with(self.make({"rise": 1, "fall": 2, "flap_half_life": "1h"}))
+        self.wait_for_all(daemon, "up")
+        before = self.shown(daemon, "slots")
+        for _ in range(3):
+            self.behave("s1", "503")
+            self.wait_for(daemon, "s1", "down")
+            self.behave("s1", "200")
+            wait_until(lambda: self.backends(daemon)["s1"]["health"] != "down", "it passes")
+        self.assertEqual(self.shown(daemon, "slots")["s1"], 0)
+        daemon.ctl("backend", "drain", f"{NAME}/s1")
+        daemon.ctl("backend", "up", f"{NAME}/s1")
+        self.assertEqual(self.backends(daemon)["s1"]["health"], "up")
+        self.assertEqual(self.shown(daemon, "slots"), before)
 
     def test_slow_start_gives_slots_bit_by_bit(self):
         daemon = self.run_with(self.make(slow_start="3s"))

@@ -9,8 +9,8 @@
 #define N_MAX 4
 
 /*
- * Members: U up, s up at half its share, L flaps, D down; in small letters u, l, d: drained or
- * without weight. Shares: # whole, / half, . none.
+ * Members: U up, s up at half its share, A awaited, L flaps, D down; in small letters u, l, d:
+ * drained or without weight. Shares: # whole, / half, . none.
  */
 static const struct {
 	const char *what;
@@ -27,8 +27,13 @@ static const struct {
 	{"one down", "UDU", HC_KEEP, 1, "#.#", 3, 2, true, false},
 	{"a share that grows", "UsD", HC_KEEP, 1, "#/.", 3, 2, true, false},
 	{"who flaps is out", "ULU", HC_KEEP, 1, "#.#", 3, 2, true, false},
-	{"but before nobody is in", "DLD", HC_KEEP, 1, ".#.", 3, 0, false, false},
-	{"the same where all would be dropped", "DLD", HC_DROP, 1, ".#.", 3, 0, false, false},
+	{"but before nobody is in", "DLD", HC_KEEP, 1, ".#.", 3, 1, true, false},
+	{"the same where all would be dropped", "DLD", HC_DROP, 1, ".#.", 3, 1, true, false},
+	{"two that flap, where three are needed", "LLD", HC_KEEP, 3, "##.", 3, 2, false, false},
+	{"of nobody anything is known yet", "AAA", HC_DROP, 1, "###", 3, 0, false, false},
+	{"of one it is", "AUA", HC_DROP, 1, "###", 3, 1, true, false},
+	{"of one it is, and two are needed", "AUA", HC_DROP, 2, "###", 3, 1, false, false},
+	{"who is awaited goes before who flaps", "ALD", HC_KEEP, 1, "#..", 3, 0, false, false},
 	{"all down, and kept", "DDD", HC_KEEP, 1, "###", 3, 0, false, true},
 	{"all down, and dropped", "DDD", HC_DROP, 1, "...", 3, 0, false, true},
 	{"too few are healthy: they go on", "UDD", HC_KEEP, 2, "#..", 3, 1, false, false},
@@ -46,7 +51,8 @@ make_member(char letter)
 {
 	struct hc_member member = {.share = HC_SHARE_WHOLE,
 		.use = HC_USE_YES,
-		.takes_flows = strchr("UsLD", letter) != NULL};
+		.takes_flows = strchr("UsALD", letter) != NULL,
+		.is_awaited = letter == 'A'};
 
 	if (letter == 's')
 		member.share = HC_SHARE_WHOLE / 2;
