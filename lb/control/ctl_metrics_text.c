@@ -447,7 +447,9 @@ put_control(const struct ctl_daemon *daemon, FILE *to)
 	put_number(to, "control_refused_total", counter,
 		"Clients refused, for there were too many.", stats.refused);
 	put_number(to, "control_evicted_total", counter,
-		"Idle clients closed for another, for there were too many.", stats.evicted);
+		"Clients closed for another, for there were too many: the longest idle, or who "
+		"asked the most.",
+		stats.evicted);
 	put_number(to, "control_requests_total", counter, "Requests.", stats.requests);
 	put_number(to, "control_errors_total", counter, "Requests answered with an error.",
 		stats.errors);
