@@ -182,38 +182,92 @@ ctl_method_config_show(void *context, const json_t *params, struct ctl_call *cal
 	ctl_call_result(call, result);
 }
 
-static void
-refuse_save(const char *path, int error, struct ctl_call *call)
-{
-	const char *why = strerror(-error);
+/* Writing takes as long as the disk does: done aside, and changes wait for it. */
+struct save_task {
+	struct ctl_task task;
+	struct ctl_daemon *daemon; /* the control thread's */
+	struct ctl_call *call;     /* the same */
+	struct ctl_view *view;     /* held */
+	const char *path;          /* the daemon's */
+	struct ctl_save_mark mark;
+	bool is_run;
+	int ret; /* of that */
+};
 
-	if (error == -ESTALE)
+static void
+run_save(struct ctl_task *task)
+{
+	struct save_task *save = (struct save_task *)task;
+
+	save->ret = ctl_save(&save->view->model, save->path, &save->mark);
+	save->is_run = true;
+}
+
+static void
+refuse_save(const struct save_task *save)
+{
+	const char *why = strerror(-save->ret);
+
+	if (save->ret == -ESTALE)
 		why = "it was changed since shuntd read it; 'shuntctl reload' puts in force "
 		      "what it says now, and other changes are then to be made again; or "
 		      "remove it, and save";
-	ctl_log(CTL_LOG_ERROR, "%s: cannot be saved: %s", path, why);
-	ctl_call_error(call, CTL_RPC_REFUSED, "%s: cannot be saved: %s; the file is as it was",
-		path, why);
+	ctl_log(CTL_LOG_ERROR, "%s: cannot be saved: %s", save->path, why);
+	ctl_call_error(save->call, CTL_RPC_REFUSED,
+		"%s: cannot be saved: %s; the file is as it was", save->path, why);
+}
+
+static void
+answer_save(const struct save_task *save)
+{
+	*ctl_daemon_mark(save->daemon) = save->mark;
+	ctl_call_result(save->call,
+		json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA, CTL_KEY_GENERATION,
+			ctl_params_number(save->view->generation), CTL_KEY_PATH,
+			ctl_params_any_text(save->path)));
+}
+
+static void
+finish_save(struct ctl_task *task, bool is_done)
+{
+	struct save_task *save = (struct save_task *)task;
+
+	(void)is_done;
+	if (!save->is_run)
+		ctl_call_error(save->call, CTL_RPC_REFUSED, "shuntd stops");
+	else if (save->ret != 0)
+		refuse_save(save);
+	else
+		answer_save(save);
+	ctl_reload_end(ctl_daemon_reload(save->daemon));
+	ctl_daemon_release_view(save->daemon, save->view);
+	free(save);
 }
 
 /* What is in force, not what is wanted: that may turn out to be impossible, and the file is
  * what the next start goes by. */
 static void
-save(void *context, const json_t *params, struct ctl_call *call)
+start_save(void *context, const json_t *params, struct ctl_call *call)
 {
 	struct ctl_daemon *daemon = context;
-	const struct ctl_view *view = ctl_daemon_view(daemon);
-	const char *path = ctl_daemon_config_path(daemon);
-	const int ret = ctl_save(&view->model, path, ctl_daemon_mark(daemon));
+	struct save_task *save;
 
-	(void)params;
-	if (ret != 0)
-		refuse_save(path, ret, call);
-	else
-		ctl_call_result(call,
-			json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
-				CTL_KEY_GENERATION, ctl_params_number(view->generation),
-				CTL_KEY_PATH, ctl_params_any_text(path)));
+	/* Not while a reload may be reading the very file, or another save writes it. */
+	if (ctl_reload_defer(ctl_daemon_reload(daemon), start_save, params, call))
+		return;
+	save = calloc(1, sizeof(*save));
+	if (save == NULL) {
+		ctl_params_no_memory(call);
+		return;
+	}
+	*save = (struct save_task){.task = {.run = run_save, .finish = finish_save},
+		.daemon = daemon,
+		.call = call,
+		.view = ctl_daemon_hold_view(daemon),
+		.path = ctl_daemon_config_path(daemon),
+		.mark = *ctl_daemon_mark(daemon)};
+	ctl_reload_begin(ctl_daemon_reload(daemon));
+	ctl_aside_submit(ctl_daemon_aside(daemon), &save->task);
 }
 
 void
@@ -237,10 +291,9 @@ ctl_method_config_save(void *context, const json_t *params, struct ctl_call *cal
 			ctl_daemon_local_path(daemon), ctl_daemon_config_path(daemon));
 		return;
 	}
-	/* Not while a reload may be reading the very file, and not the state before a change
-	 * that was asked for first. */
+	/* In its turn; and not the state before a change that was asked for first. */
 	if (ctl_reload_defer(ctl_daemon_reload(daemon), ctl_method_config_save, params, call) ||
-		ctl_daemon_defer(daemon, save, call))
+		ctl_daemon_defer(daemon, start_save, call))
 		return;
-	save(daemon, NULL, call);
+	start_save(daemon, NULL, call);
 }

@@ -37,7 +37,7 @@ struct ctl_reload {
 	size_t n_hangups;                  /* reloads by signal that wait or are read */
 	bool has_hangup;                   /* one waits: its file is not being read yet */
 	struct ctl_etcd_document document; /* that waits; text NULL: none */
-	bool is_reading;
+	bool is_busy;                      /* aside: with what changes wait for */
 	bool is_taking_turn;
 	bool is_over;
 	bool is_refused; /* the last reload, and systemd knows */
@@ -276,16 +276,30 @@ on_turn(void *context)
 static void
 plan_turn(struct ctl_reload *reload)
 {
-	while (reload->first != NULL && !reload->is_reading && reload->turn == NULL)
+	while (reload->first != NULL && !reload->is_busy && reload->turn == NULL)
 		if (ctl_loop_add_timer(reload->loop, 0, 0, on_turn, reload, &reload->turn) != 0)
 			take_turn(reload);
+}
+
+void
+ctl_reload_begin(struct ctl_reload *reload)
+{
+	reload->is_busy = true;
+}
+
+void
+ctl_reload_end(struct ctl_reload *reload)
+{
+	reload->is_busy = false;
+	if (!reload->is_over)
+		plan_turn(reload);
 }
 
 bool
 ctl_reload_defer(struct ctl_reload *reload, ctl_method_fn fn, const json_t *params,
 	struct ctl_call *call)
 {
-	if (reload->is_taking_turn || (!reload->is_reading && reload->first == NULL))
+	if (reload->is_taking_turn || (!reload->is_busy && reload->first == NULL))
 		return false;
 	if (!put(reload, &(struct change){.asker = ASKED_BY_CALL, .fn = fn, .call = call},
 		    params))
@@ -461,7 +475,6 @@ finish_reading(struct ctl_task *task, bool is_done)
 	struct reading *reading = (struct reading *)task;
 	struct ctl_reload *reload = reading->reload;
 
-	reload->is_reading = false;
 	if (!is_done || reload->is_over) {
 		if (reading->call != NULL)
 			ctl_call_error(reading->call, CTL_RPC_REFUSED, STOPS);
@@ -473,8 +486,7 @@ finish_reading(struct ctl_task *task, bool is_done)
 		finish_document(reading);
 	}
 	free_reading(reading);
-	if (!reload->is_over)
-		plan_turn(reload);
+	ctl_reload_end(reload);
 }
 
 static void
@@ -527,7 +539,7 @@ start_reading(struct ctl_reload *reload, enum asker asker, const char *path,
 		reading->document = reload->document;
 		reload->document = (struct ctl_etcd_document){0};
 	}
-	reload->is_reading = true;
+	ctl_reload_begin(reload);
 	ctl_aside_submit(ctl_daemon_aside(reload->daemon), &reading->task);
 }
 

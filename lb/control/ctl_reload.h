@@ -4,9 +4,9 @@
 
 /**
  * @file
- * Changes in the order in which they are asked for, though a reload's file is read aside: what
- * would change something, and comes while a file is being read, waits for that reload and then
- * takes its turn, one in each turn of the loop. What only shows does not wait.
+ * Changes in the order in which they are asked for, though a reload's file is read aside, and
+ * the daemon's own written: what would change something, and comes meanwhile, waits for that
+ * and then takes its turn, one in each turn of the loop. What only shows does not wait.
  *
  * All functions but those of a file are the control thread's.
  */
@@ -41,6 +41,14 @@ void ctl_reload_destroy(struct ctl_reload *reload);
  */
 bool ctl_reload_defer(struct ctl_reload *reload, ctl_method_fn fn, const json_t *params,
 	struct ctl_call *call);
+
+/**
+ * Something is done aside that changes wait for, as for a reload's file: those that come from
+ * here on until ctl_reload_end(). ctl_reload_defer() has been asked before.
+ */
+void ctl_reload_begin(struct ctl_reload *reload);
+
+void ctl_reload_end(struct ctl_reload *reload);
 
 /**
  * Read a file aside and put it in force; in its turn. By the name of the daemon's configuration

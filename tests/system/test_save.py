@@ -22,6 +22,7 @@ import unittest
 
 SHUNTD = os.environ.get("SHUNTD", "")
 SHUNTCTL = os.environ.get("SHUNTCTL", "")
+PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 # Of one command or start, also under sanitizers on a busy machine.
 TIMEOUT_S = 60
 DONE, FAILED = 0, 1
@@ -97,6 +98,20 @@ class SaveCase(unittest.TestCase):
         done = self.run_ctl(*args)
         self.assertEqual(done.returncode, DONE, f"{args}: {done.stderr}{self.words()}")
         return done.stdout
+
+    def connect(self):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(TIMEOUT_S)
+        client.connect(str(self.socket))
+        return client
+
+    @staticmethod
+    def ask(client, *requests):
+        """(method, params) each; all at once, and in this order."""
+        client.sendall(b"".join(
+            json.dumps({"jsonrpc": "2.0", "id": k, "method": method,
+                        "params": params}).encode("ascii") + b"\n"
+            for k, (method, params) in enumerate(requests)))
 
     def state(self, name):
         shown = json.loads(self.ctl("--json", "backend", "list", "web"))["backends"]
@@ -241,16 +256,10 @@ class Edits(SaveCase):
     def test_a_save_is_of_the_changes_before_it(self):
         """Also of those that are being built."""
         self.edit("web-7\"", "web-777\"")
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(TIMEOUT_S)
-            client.connect(str(self.socket))
-            client.sendall(b"".join(
-                json.dumps({"jsonrpc": "2.0", "id": k, "method": method,
-                            "params": params}).encode("ascii") + b"\n"
-                for k, (method, params) in enumerate([
-                    ("reload", {}),
-                    ("backend.drain", {"service": "web", "name": "web-777"}),
-                    ("config.save", {})])))
+        with self.connect() as client:
+            self.ask(client, ("reload", {}),
+                     ("backend.drain", {"service": "web", "name": "web-777"}),
+                     ("config.save", {}))
             answers = client.makefile(encoding="utf-8")
             shown = [json.loads(answers.readline()) for _ in range(3)]
         self.assertEqual([one for one in shown if "result" not in one], [])
@@ -361,6 +370,58 @@ class Wholeness(SaveCase):
         for state in ["up", "drain"] * 1000:
             if self.run_ctl("backend", state, "web/web-1", "--save").returncode != DONE:
                 break
+
+
+class Slowness(SaveCase):
+    """A disk that takes as long as the test wants it to."""
+
+    def mount_disk(self):
+        for program in ("mkfs.ext4", "fsfreeze"):
+            if shutil.which(program, path=PATH) is None:
+                self.skipTest(f"there is no {program} command")
+        disk = self.folder / "disk"
+        with open(disk, "wb") as file:
+            file.truncate(8 << 20)
+        subprocess.run(["mkfs.ext4", "-q", disk], check=True, env={"PATH": PATH})
+        self.mount("-o", "loop", disk)
+        self.addCleanup(subprocess.run, ["umount", self.place], check=True)
+        self.addCleanup(self.stop)
+
+    def freeze(self, how):
+        subprocess.run(["fsfreeze", how, self.place], check=False, env={"PATH": PATH},
+                       stderr=subprocess.DEVNULL)
+
+    def test_who_does_not_save_does_not_wait(self):
+        self.mount_disk()
+        self.write()
+        self.start()
+        self.ctl("backend", "drain", "web/web-1")
+        self.freeze("--freeze")
+        self.addCleanup(self.freeze, "--unfreeze")
+        with self.connect() as client:
+            answers = client.makefile(encoding="utf-8")
+            # What is asked for next is not in the first file, and waits for its turn.
+            self.ask(client, ("config.save", {}),
+                     ("backend.drain", {"service": "web", "name": "web-2"}), ("config.save", {}))
+            for _ in range(3):
+                self.ctl("--timeout", "5", "status")
+                self.assertEqual(self.state("web-2"), ["up"])
+            self.freeze("--unfreeze")
+            shown = [json.loads(answers.readline()) for _ in range(3)]
+            self.assertEqual([one["result"]["generation"] for one in shown], [2, 3, 3], shown)
+            self.assertEqual(self.config.read_text(encoding="utf-8"),
+                             self.ctl("config", "show"))
+            self.assertEqual(self.state("web-2"), ["drain"])
+
+            # One that is on its way when shuntd stops is done, and said to be.
+            self.freeze("--freeze")
+            self.ask(client, ("config.save", {}), ("status", {}))
+            self.assertIn("result", json.loads(answers.readline()))
+            self.process.terminate()
+            with self.assertRaises(subprocess.TimeoutExpired):
+                self.process.wait(timeout=0.3)
+            self.freeze("--unfreeze")
+            self.assertEqual(json.loads(answers.readline())["result"]["path"], str(self.config))
 
 
 def main():
