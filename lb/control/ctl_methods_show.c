@@ -145,9 +145,7 @@ put_counted_backends(const struct ctl_daemon *daemon, size_t place, struct ctl_j
 		ctl_json_put_number(json, service->backends[i].weight);
 		ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH));
 		ctl_json_put_text(json, ctl_health_word(&figures));
-		ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_REACHED));
-		ctl_json_put(json,
-			view->services[place].confs[i].has_next_hop ? "true" : "false");
+		ctl_show_put_reached(daemon, place, i, json);
 		ctl_json_put(json, "}");
 	}
 }
@@ -246,37 +244,21 @@ static void
 put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char *service,
 	struct ctl_json *json, struct dp_backend_counts *total)
 {
-	const struct cfg_backend *backend =
-		&ctl_daemon_view(daemon)->model.services[place].backends[i];
-	char address[LB_ADDR_TEXT_BYTES];
+	const struct cfg_service *of = &ctl_daemon_view(daemon)->model.services[place];
+	const struct cfg_backend *backend = &of->backends[i];
 
-	ctl_json_put(json, "{");
-	if (service != NULL) {
-		ctl_json_put(json, CTL_JSON_FIRST_KEY(CTL_KEY_SERVICE));
-		ctl_json_put_text(json, service);
-	}
-	ctl_json_put(json, service != NULL ? CTL_JSON_KEY(CTL_KEY_NAME)
-					   : CTL_JSON_FIRST_KEY(CTL_KEY_NAME));
-	ctl_json_put_text(json, backend->name);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_ADDRESS));
-	ctl_json_put_text(json, lb_addr_format(&backend->address, address));
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_WEIGHT));
-	ctl_json_put_number(json, backend->weight);
-	ctl_show_put_state(daemon, place, i, json);
+	ctl_show_put_backend(daemon, place, i, json);
+	if (service != NULL)
+		ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_SERVICE), service);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_MAC));
 	ctl_json_put_value(json, backend->has_mac ? ctl_show_mac(&backend->mac) : json_null());
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_ZONE));
-	if (backend->zone != NULL)
-		ctl_json_put_text(json, backend->zone);
-	else
-		ctl_json_put(json, "null");
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_ZONE), backend->zone);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_QUIC_ID));
 	if (backend->n_quic_ids > 0)
 		ctl_json_put_value(json, ctl_params_quic_ids(backend));
 	else
 		ctl_json_put(json, "[]");
-	ctl_show_put_health(daemon, &ctl_daemon_view(daemon)->model.services[place], backend,
-		json);
+	ctl_show_put_health(daemon, of, backend, json);
 	ctl_show_put_figures(daemon, place, i, json, total);
 	ctl_json_put(json, "}");
 }
@@ -298,21 +280,10 @@ static json_t *
 make_service(const struct cfg_service *service)
 {
 	json_t *object = json_object();
-	char address[LB_PREFIX_TEXT_BYTES];
-	int failed = 0;
+	int failed = ctl_show_add_service(object, service);
 
-	failed |= add(object, CTL_KEY_NAME, json_string(service->name));
-	failed |= add(object, CTL_KEY_ADDRESS,
-		json_string(lb_prefix_format(&service->address, address)));
-	failed |= add(object, CTL_KEY_PROTOCOL,
-		json_string(cfg_protocol_words[service->protocol]));
-	failed |= add(object, CTL_KEY_PORT,
-		service->port == 0 ? json_string("any") : json_integer(service->port));
-	failed |= add(object, CTL_KEY_TABLE, ctl_show_table(service));
 	failed |= add(object, CTL_KEY_AFFINITY,
 		json_string(cfg_affinity_words[service->affinity]));
-	failed |=
-		add(object, CTL_KEY_FORWARD, json_string(cfg_forward_words[service->forward]));
 	failed |= add(object, CTL_KEY_TUNNEL_PORT,
 		service->tunnel_port != 0 ? json_integer(service->tunnel_port) : json_null());
 	failed |= add(object, CTL_KEY_VNI,
@@ -328,8 +299,6 @@ make_service(const struct cfg_service *service)
 	failed |= add(object, CTL_KEY_SLOW_START,
 		service->slow_start_ns != 0 ? ctl_params_duration(service->slow_start_ns)
 					    : json_null());
-	failed |= add(object, CTL_KEY_MIN_HEALTHY,
-		json_integer(service->min_healthy > 1 ? service->min_healthy : 1));
 	failed |= add(object, CTL_KEY_WHEN_ALL_DOWN,
 		json_string(cfg_all_down_words[service->when_all_down]));
 	return ctl_params_finish(object, failed);

@@ -130,6 +130,27 @@ ctl_show_table(const struct cfg_service *service)
 }
 
 int
+ctl_show_add_service(json_t *object, const struct cfg_service *service)
+{
+	char address[LB_PREFIX_TEXT_BYTES];
+	int failed = 0;
+
+	failed |= add(object, CTL_KEY_NAME, json_string(service->name));
+	failed |= add(object, CTL_KEY_ADDRESS,
+		json_string(lb_prefix_format(&service->address, address)));
+	failed |= add(object, CTL_KEY_PROTOCOL,
+		json_string(cfg_protocol_words[service->protocol]));
+	failed |= add(object, CTL_KEY_PORT,
+		service->port == 0 ? json_string("any") : json_integer(service->port));
+	failed |=
+		add(object, CTL_KEY_FORWARD, json_string(cfg_forward_words[service->forward]));
+	failed |= add(object, CTL_KEY_TABLE, ctl_show_table(service));
+	failed |= add(object, CTL_KEY_MIN_HEALTHY,
+		json_integer(service->min_healthy > 1 ? service->min_healthy : 1));
+	return failed;
+}
+
+int
 ctl_show_add_total(json_t *object, const struct dp_backend_counts *total)
 {
 	int failed = 0;
@@ -178,20 +199,35 @@ ctl_show_put_figures(const struct ctl_daemon *daemon, size_t service, size_t bac
 }
 
 void
-ctl_show_put_state(const struct ctl_daemon *daemon, size_t service, size_t backend,
+ctl_show_put_backend(const struct ctl_daemon *daemon, size_t service, size_t backend,
 	struct ctl_json *json)
 {
 	const struct ctl_view *view = ctl_daemon_view(daemon);
-	const enum cfg_state state = view->model.services[service].backends[backend].state;
+	const struct cfg_backend *shown = &view->model.services[service].backends[backend];
+	char address[LB_ADDR_TEXT_BYTES];
 	uint64_t ms;
 
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE));
-	ctl_json_put_text(json, cfg_state_words[state]);
+	ctl_json_put_member(json, "{" CTL_JSON_FIRST_KEY(CTL_KEY_NAME), shown->name);
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_ADDRESS),
+		lb_addr_format(&shown->address, address));
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_WEIGHT));
+	ctl_json_put_number(json, shown->weight);
+	ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_STATE), cfg_state_words[shown->state]);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_STATE_SECONDS));
 	ctl_json_put_value(json,
 		ctl_daemon_read_state_ms(daemon, view->services[service].ids[backend], &ms)
 			? json_real((double)ms / 1e3)
 			: json_null());
+}
+
+void
+ctl_show_put_reached(const struct ctl_daemon *daemon, size_t service, size_t backend,
+	struct ctl_json *json)
+{
+	const struct ctl_view_service *view = &ctl_daemon_view(daemon)->services[service];
+
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_REACHED));
+	ctl_json_put(json, view->confs[backend].has_next_hop ? "true" : "false");
 }
 
 void

@@ -28,6 +28,9 @@ json_t *ctl_show_drops(const uint64_t verdicts[static LB_N_VERDICTS]);
 
 json_t *ctl_show_table(const struct cfg_service *service);
 
+/** The keys of a service in a file that say what it is found by, and how it goes on. */
+int ctl_show_add_service(json_t *object, const struct cfg_service *service);
+
 int ctl_show_add_total(json_t *object, const struct dp_backend_counts *total);
 
 /** Whether a service, by its place in force, is announced, and why not. */
@@ -37,8 +40,15 @@ int ctl_show_add_announced(json_t *object, const struct ctl_daemon *daemon, size
 void ctl_show_put_figures(const struct ctl_daemon *daemon, size_t service, size_t backend,
 	struct ctl_json *json, struct dp_backend_counts *total);
 
-/** A backend's state and since when, behind other members. */
-void ctl_show_put_state(const struct ctl_daemon *daemon, size_t service, size_t backend,
+/**
+ * Begin an object: the keys of a backend in a file that each has, and since when its state is
+ * what it is. Its end is the caller's.
+ */
+void ctl_show_put_backend(const struct ctl_daemon *daemon, size_t service, size_t backend,
+	struct ctl_json *json);
+
+/** Whether a backend has a next hop, behind other members. */
+void ctl_show_put_reached(const struct ctl_daemon *daemon, size_t service, size_t backend,
 	struct ctl_json *json);
 
 /** What is known of a backend's health, behind other members. */

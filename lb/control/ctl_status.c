@@ -57,22 +57,12 @@ static void
 put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, struct ctl_json *json,
 	struct dp_backend_counts *total)
 {
-	const struct ctl_view *view = ctl_daemon_view(daemon);
-	const struct cfg_service *service = &view->model.services[place];
-	const struct cfg_backend *backend = &service->backends[i];
-	char address[LB_ADDR_TEXT_BYTES];
+	const struct cfg_service *service = &ctl_daemon_view(daemon)->model.services[place];
 
-	ctl_json_put(json, i > 0 ? ",{" : "{");
-	ctl_json_put(json, CTL_JSON_FIRST_KEY(CTL_KEY_NAME));
-	ctl_json_put_text(json, backend->name);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_ADDRESS));
-	ctl_json_put_text(json, lb_addr_format(&backend->address, address));
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_WEIGHT));
-	ctl_json_put_number(json, backend->weight);
-	ctl_show_put_state(daemon, place, i, json);
-	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_REACHED));
-	ctl_json_put(json, view->services[place].confs[i].has_next_hop ? "true" : "false");
-	ctl_show_put_health(daemon, service, backend, json);
+	ctl_json_put(json, i > 0 ? "," : "");
+	ctl_show_put_backend(daemon, place, i, json);
+	ctl_show_put_reached(daemon, place, i, json);
+	ctl_show_put_health(daemon, service, &service->backends[i], json);
 	ctl_show_put_figures(daemon, place, i, json, total);
 	ctl_json_put(json, "}");
 }
@@ -88,28 +78,15 @@ make_service(const struct ctl_daemon *daemon, size_t place,
 		ctl_health_read_service(ctl_daemon_health(daemon), service);
 	const enum ctl_ready ready = ctl_ready_look(service, view->services[place].confs,
 		view->services[place].n_unhealthy);
-	char address[LB_PREFIX_TEXT_BYTES];
 	json_t *object = json_object();
-	int failed = 0;
+	int failed = ctl_show_add_service(object, service);
 
-	failed |= json_object_set_new(object, CTL_KEY_NAME, json_string(service->name));
-	failed |= json_object_set_new(object, CTL_KEY_ADDRESS,
-		json_string(lb_prefix_format(&service->address, address)));
-	failed |= json_object_set_new(object, CTL_KEY_PROTOCOL,
-		json_string(cfg_protocol_words[service->protocol]));
-	failed |= json_object_set_new(object, CTL_KEY_PORT,
-		service->port == 0 ? json_string("any") : json_integer(service->port));
-	failed |= json_object_set_new(object, CTL_KEY_FORWARD,
-		json_string(cfg_forward_words[service->forward]));
-	failed |= json_object_set_new(object, CTL_KEY_TABLE, ctl_show_table(service));
 	failed |= json_object_set_new(object, CTL_KEY_READY, json_boolean(ready == CTL_READY));
 	failed |= json_object_set_new(object, CTL_KEY_NOT_READY,
 		ready == CTL_READY ? json_null() : json_string(ctl_ready_words[ready]));
 	failed |= ctl_show_add_announced(object, daemon, place);
 	failed |= json_object_set_new(object, CTL_KEY_HEALTHY,
 		ctl_params_number(health.n_healthy));
-	failed |= json_object_set_new(object, CTL_KEY_MIN_HEALTHY,
-		json_integer(service->min_healthy > 1 ? service->min_healthy : 1));
 	failed |= ctl_show_add_total(object, total);
 	return ctl_params_finish(object, failed);
 }
