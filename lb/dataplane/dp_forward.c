@@ -313,13 +313,14 @@ unsigned int
 dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_burst *burst)
 {
+	struct dp_trace *trace = dp_trace_of(worker->trace);
 	struct dp_stages s;
 	unsigned int n;
 
 	if (burst->n == 0)
 		return 0;
 	/* A trace tells of packets what the short way does not look at. */
-	if (unlikely(dp_trace_of(worker->trace) != NULL)) {
+	if (unlikely(trace != NULL) && !dp_trace_pass_over(trace, worker->index, burst->n)) {
 		dp_forward_burst_plainly(worker, snapshot, burst);
 		return 0;
 	}

@@ -156,6 +156,17 @@ dp_trace_one(struct dp_trace *trace, unsigned int worker, const struct dp_snapsh
 	look(trace, worker, snapshot, traced);
 }
 
+bool
+dp_trace_pass_over(struct dp_trace *trace, unsigned int worker, unsigned int n)
+{
+	struct lane *lane = &trace->lanes[worker];
+
+	if (lane->gap < n)
+		return false;
+	lane->gap -= n;
+	return true;
+}
+
 void
 dp_trace_burst(struct dp_trace *trace, unsigned int worker, const struct dp_snapshot *snapshot,
 	const struct dp_burst *burst, const struct lb_packet packets[])

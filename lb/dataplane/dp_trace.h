@@ -43,6 +43,14 @@ dp_trace_of(const dp_trace_ref *ref)
 struct dp_burst; /* dp_worker.h */
 
 /**
+ * Pass over n packets, if none of them is one that the sample has. They are not to be looked at
+ * then.
+ *
+ * @return whether it did.
+ */
+bool dp_trace_pass_over(struct dp_trace *trace, unsigned int worker, unsigned int n);
+
+/**
  * Look at the packets of a burst that was decided. Those that are DP_AWAY are passed over: who
  * decides on them looks at them; answers to probes are in no trace.
  *
