@@ -309,30 +309,46 @@ run_stages(struct dp_stages *s, unsigned int n_usual)
 		dp_choose(s, (uint16_t)n_known);
 }
 
+/* Which packets a trace looks at, parsed while they are as they came. @return a bit of each. */
+static uint64_t
+begin_trace(struct dp_trace *trace, struct dp_stages *s)
+{
+	struct dp_burst *burst = s->burst;
+	const uint64_t traced = dp_trace_draw(trace, s->worker->index, burst->n);
+
+	for (uint64_t left = traced; left != 0; left &= left - 1) {
+		const unsigned int i = (unsigned int)__builtin_ctzll(left);
+
+		/* One that is not to be read has no ip_bytes, and is not looked at. */
+		(void)dp_mbuf_parse(burst->pkts[i], burst->wire_bytes[i], &s->packets[i]);
+	}
+	return traced;
+}
+
 unsigned int
 dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_burst *burst)
 {
 	struct dp_trace *trace = dp_trace_of(worker->trace);
+	uint64_t traced = 0;
 	struct dp_stages s;
 	unsigned int n;
 
 	if (burst->n == 0)
 		return 0;
-	/* A trace tells of packets what the short way does not look at. */
-	if (unlikely(trace != NULL) && !dp_trace_pass_over(trace, worker->index, burst->n)) {
-		dp_forward_burst_plainly(worker, snapshot, burst);
-		return 0;
-	}
 	s.worker = worker;
 	s.snapshot = snapshot;
 	s.burst = burst;
 
+	if (unlikely(trace != NULL))
+		traced = begin_trace(trace, &s);
 	n = dp_usual_take(&s);
 	run_stages(&s, n);
 	n = dp_usual_send(&s);
 	if (unlikely(n < burst->n))
 		encap_stage(&s);
+	if (unlikely(traced != 0))
+		dp_trace_burst(trace, worker->index, snapshot, burst, s.packets, traced);
 	return n;
 }
 
@@ -340,7 +356,6 @@ void
 dp_forward_burst_plainly(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_burst *burst)
 {
-	struct dp_trace *trace = dp_trace_of(worker->trace);
 	struct dp_stages s;
 
 	if (burst->n == 0)
@@ -352,6 +367,4 @@ dp_forward_burst_plainly(struct dp_worker *worker, const struct dp_snapshot *sna
 	memset(s.is_usual, 0, sizeof(s.is_usual));
 	run_stages(&s, 0);
 	encap_stage(&s);
-	if (unlikely(trace != NULL))
-		dp_trace_burst(trace, worker->index, snapshot, burst, s.packets);
 }

@@ -156,27 +156,27 @@ dp_trace_one(struct dp_trace *trace, unsigned int worker, const struct dp_snapsh
 	look(trace, worker, snapshot, traced);
 }
 
-bool
-dp_trace_pass_over(struct dp_trace *trace, unsigned int worker, unsigned int n)
+uint64_t
+dp_trace_draw(struct dp_trace *trace, unsigned int worker, unsigned int n)
 {
 	struct lane *lane = &trace->lanes[worker];
+	uint64_t i = lane->gap;
+	uint64_t drawn = 0;
 
-	if (lane->gap < n)
-		return false;
-	lane->gap -= n;
-	return true;
+	for (; i < n; i += 1 + (uint64_t)draw_gap(&lane->random, trace->conf.sample))
+		drawn |= UINT64_C(1) << i;
+	lane->gap = (uint32_t)(i - n);
+	return drawn;
 }
 
 void
 dp_trace_burst(struct dp_trace *trace, unsigned int worker, const struct dp_snapshot *snapshot,
-	const struct dp_burst *burst, const struct lb_packet packets[])
+	const struct dp_burst *burst, const struct lb_packet packets[], uint64_t traced)
 {
-	struct lane *lane = &trace->lanes[worker];
-	uint64_t i = lane->gap;
-
-	for (; i < burst->n; i += 1 + (uint64_t)draw_gap(&lane->random, trace->conf.sample)) {
+	for (; traced != 0; traced &= traced - 1) {
+		const unsigned int i = (unsigned int)__builtin_ctzll(traced);
 		const struct dp_decision *d = &burst->decisions[i];
-		const struct dp_traced traced = {
+		const struct dp_traced one = {
 			.packet = d->ip_bytes != 0 ? &packets[i] : NULL,
 			.decision = d,
 			.now_ns = burst->now_ns[i],
@@ -185,9 +185,8 @@ dp_trace_burst(struct dp_trace *trace, unsigned int worker, const struct dp_snap
 		};
 
 		if (d->verdict != DP_AWAY)
-			look(trace, worker, snapshot, &traced);
+			look(trace, worker, snapshot, &one);
 	}
-	lane->gap = (uint32_t)(i - burst->n);
 }
 
 /* Control's. */

@@ -43,23 +43,23 @@ dp_trace_of(const dp_trace_ref *ref)
 struct dp_burst; /* dp_worker.h */
 
 /**
- * Pass over n packets, if none of them is one that the sample has. They are not to be looked at
- * then.
+ * Which of the next n packets, 64 at most, are to be looked at.
  *
- * @return whether it did.
+ * @return a bit of each, the first the lowest.
  */
-bool dp_trace_pass_over(struct dp_trace *trace, unsigned int worker, unsigned int n);
+uint64_t dp_trace_draw(struct dp_trace *trace, unsigned int worker, unsigned int n);
 
 /**
- * Look at the packets of a burst that was decided. Those that are DP_AWAY are passed over: who
+ * Look at packets of a burst that was decided. Those that are DP_AWAY are passed over: who
  * decides on them looks at them; answers to probes are in no trace.
  *
  * @param worker   The caller's index.
  * @param packets  What was parsed of each; not read where the decision has no ip_bytes.
+ * @param traced   Which, from dp_trace_draw().
  */
 void dp_trace_burst(struct dp_trace *trace, unsigned int worker,
 	const struct dp_snapshot *snapshot, const struct dp_burst *burst,
-	const struct lb_packet packets[]);
+	const struct lb_packet packets[], uint64_t traced);
 
 /** Look at one packet. @param snapshot  NULL where the decision has no service. */
 void dp_trace_one(struct dp_trace *trace, unsigned int worker,
