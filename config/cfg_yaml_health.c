@@ -205,6 +205,19 @@ decode_via(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_he
 			"icmp; expected direct");
 }
 
+/* What is lost on its way through the tunnel is silent, too. */
+static void
+decide_silence(const struct cfg_node *expect, struct cfg_errors *errors, struct cfg_health *out)
+{
+	if (!out->is_tunnelled || out->type != CFG_HEALTH_UDP || out->wants_reply)
+		return;
+	if (expect != NULL)
+		cfg_error(errors, expect->pos,
+			"expect: any is for via: direct, as through the tunnel silence tells "
+			"nothing; expected reply");
+	out->wants_reply = true;
+}
+
 static void
 decode_health(const struct cfg_node *node, struct cfg_errors *errors, struct cfg_health *out)
 {
@@ -231,6 +244,7 @@ decode_health(const struct cfg_node *node, struct cfg_errors *errors, struct cfg
 		(void)cfg_read_bool(value, "verify", errors, &out->is_verified);
 	decode_times(node, errors, out);
 	decode_via(cfg_node_get(node, "via"), errors, out);
+	decide_silence(cfg_node_get(node, "expect"), errors, out);
 }
 
 void

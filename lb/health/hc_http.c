@@ -54,21 +54,58 @@ fits(char wanted, char c, bool is_end)
 	return c == wanted || (is_end && (c == '\r' || c == '\n'));
 }
 
-int
-hc_http_read(struct hc_http *http, const char *bytes, size_t n)
+/* 0: there is none yet. */
+static int
+find_status(const struct hc_http *http)
 {
 	int status = 0;
 
-	for (size_t i = 0; i < n && http->n_bytes < HC_HTTP_STATUS_BYTES; i++) {
-		const bool is_end = http->n_bytes == HC_HTTP_STATUS_BYTES - 1;
-
-		if (!fits(form[http->n_bytes], bytes[i], is_end))
-			return -EBADMSG;
-		http->bytes[http->n_bytes++] = bytes[i];
-	}
 	if (http->n_bytes < HC_HTTP_STATUS_BYTES)
 		return 0;
 	for (size_t i = HC_HTTP_STATUS_BYTES - 4; i < HC_HTTP_STATUS_BYTES - 1; i++)
 		status = status * 10 + (http->bytes[i] - '0');
 	return status >= 100 && status <= 599 ? status : -EBADMSG;
+}
+
+/* To the end of an interim answer. */
+static int
+skip(struct hc_http *http, char c)
+{
+	if (http->n_interim++ >= HC_HTTP_INTERIM_BYTES_MAX)
+		return -EBADMSG;
+	if (c == '\n' && http->is_line_empty)
+		http->is_interim = false;
+	if (c != '\r')
+		http->is_line_empty = c == '\n';
+	return 0;
+}
+
+static int
+read_byte(struct hc_http *http, char c)
+{
+	const bool is_end = http->n_bytes == HC_HTTP_STATUS_BYTES - 1;
+	int status;
+
+	if (http->is_interim)
+		return skip(http, c);
+	if (!fits(form[http->n_bytes], c, is_end))
+		return -EBADMSG;
+	http->bytes[http->n_bytes++] = c;
+	status = find_status(http);
+	if (status < 100 || status >= 200 || status == 101)
+		return status;
+	http->n_bytes = 0;
+	http->is_interim = true;
+	http->is_line_empty = c == '\n';
+	return 0;
+}
+
+int
+hc_http_read(struct hc_http *http, const char *bytes, size_t n)
+{
+	int status = find_status(http);
+
+	for (size_t i = 0; i < n && status == 0; i++)
+		status = read_byte(http, bytes[i]);
+	return status;
 }

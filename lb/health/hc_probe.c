@@ -323,6 +323,7 @@ read_datagram(struct hc_probe *probe, char words[static HC_WORDS_BYTES])
 
 	if (n == -EAGAIN)
 		return HC_RUNNING;
+	probe->n_doubts = n >= 0 ? 0 : HC_DOUBTS;
 	return n >= 0 ? HC_PASSED : HC_FAILED;
 }
 
@@ -350,13 +351,18 @@ hc_probe_go_on(struct hc_probe *probe, struct hc_tls_context *tls, uint32_t even
 }
 
 enum hc_outcome
-hc_probe_expire(const struct hc_probe *probe, char words[static HC_WORDS_BYTES])
+hc_probe_expire(struct hc_probe *probe, char words[static HC_WORDS_BYTES])
 {
 	const struct hc_check *check = probe->target.check;
 	const char *what = stage_words[probe->stage];
 
-	if (check->type == HC_UDP && !check->wants_reply)
+	if (check->type == HC_UDP && !check->wants_reply && probe->n_doubts == 0)
 		return HC_PASSED;
+	if (check->type == HC_UDP && !check->wants_reply) {
+		probe->n_doubts--;
+		hc_words_set(words, "reply: none, and it was refused before");
+		return HC_FAILED;
+	}
 	if (check->type == HC_UDP || check->type == HC_ICMP)
 		what = "reply";
 	hc_words_set_timeout(words, what, check->timeout_ns);

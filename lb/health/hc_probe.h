@@ -38,6 +38,7 @@ struct hc_probe {
 	struct hc_tunnel *tunnel;      /**< that source_port is borrowed from; NULL: none */
 	uint16_t source_port;
 	size_t n_sent;
+	uint8_t n_doubts; /**< udp: silences that tell nothing, as it was refused before */
 	struct hc_http http;
 };
 
@@ -63,9 +64,16 @@ enum hc_outcome hc_probe_begin(struct hc_probe *probe, struct hc_tunnel *tunnel,
 enum hc_outcome hc_probe_go_on(struct hc_probe *probe, struct hc_tls_context *tls,
 	uint32_t events, char words[static HC_WORDS_BYTES]);
 
-/** Its time is over. */
-enum hc_outcome hc_probe_expire(const struct hc_probe *probe,
-	char words[static HC_WORDS_BYTES]);
+/** Silences after which one is an answer again of who was refused: see hc_probe_expire(). */
+#define HC_DOUBTS 15u
+
+/**
+ * Its time is over. With udp, where no reply is wanted, silence is an answer; but of a port
+ * that nobody listens at, a machine tells who asks for all its ports no more than once a second
+ * or so (RFC 4443, section 2.4; Linux' icmp_ratelimit). So after a refusal it takes more
+ * silence.
+ */
+enum hc_outcome hc_probe_expire(struct hc_probe *probe, char words[static HC_WORDS_BYTES]);
 
 /**
  * When the question after one that was due is. Those that could not begin in time are not made

@@ -27,6 +27,7 @@ static const struct lb_addr bases[] = {
 
 /* Whose a port is, or was last. */
 struct user {
+	bool is_lent;
 	struct lb_addr own;
 	struct lb_addr service;
 	struct lb_addr stand_in; /* of its backend */
@@ -96,6 +97,7 @@ hc_tunnel_borrow(struct hc_tunnel *tunnel, const struct hc_target *target)
 	tunnel->first = (tunnel->first + 1) % N_PORTS;
 	tunnel->n_rested--;
 	tunnel->users[port - LB_PROBE_PORT_FIRST] = (struct user){
+		.is_lent = true,
 		.own = target->source,
 		.service = target->address,
 		.stand_in = hc_tunnel_address(target->backend, lb_addr_is_v4(&target->address)),
@@ -107,6 +109,7 @@ hc_tunnel_borrow(struct hc_tunnel *tunnel, const struct hc_target *target)
 void
 hc_tunnel_return(struct hc_tunnel *tunnel, uint16_t port)
 {
+	tunnel->users[port - LB_PROBE_PORT_FIRST].is_lent = false;
 	tunnel->rested[(tunnel->first + tunnel->n_rested++) % N_PORTS] = port;
 }
 
@@ -152,7 +155,8 @@ bring_in(struct hc_tunnel *tunnel, uint8_t *ip, size_t n_bytes)
 	if (!hc_translate_read(ip, n_bytes, &ends))
 		return;
 	user = find_user(tunnel, ends.destination_port);
-	if (user == NULL || !lb_addr_equal(&user->service, &ends.source) ||
+	/* For a port that nobody has now it is late, or forged, and the kernel would answer. */
+	if (user == NULL || !user->is_lent || !lb_addr_equal(&user->service, &ends.source) ||
 		!lb_addr_equal(&user->own, &ends.destination))
 		return;
 	hc_translate_finish(ip, n_bytes);

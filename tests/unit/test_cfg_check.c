@@ -306,6 +306,22 @@ static const struct {
 		"f:5:22: warning: address: ::/0 is around the balancer's own 2001:db8::1, of "
 		"port 'wan' (1 such address), which stays the kernel's; a service takes "
 		"packets there only with just that address\n"},
+	{"answers of checks that another service takes",
+		"dataplane: {ports: [{name: wan, device: d, addresses: [198.51.100.1/24]}]}\n"
+		"services:\n"
+		"- {name: a, address: 198.51.100.1, protocol: udp, port: 19999}\n"
+		"- {name: b, address: 198.51.100.1, protocol: tcp, port: 32767}\n"
+		"- {name: c, address: 198.51.101.1, protocol: tcp, port: 1,\n"
+		"   health: {type: tcp, via: tunnel}}\n",
+		"f:3:22: warning: address: 198.51.100.1 is the balancer's own, of port 'wan', "
+		"and what comes to this service no longer comes to the balancer: ssh or BGP, "
+		"if it takes their port; expected an address of its own\n"
+		"f:4:22: warning: address: 198.51.100.1 is the balancer's own, of port 'wan', "
+		"and what comes to this service no longer comes to the balancer: ssh or BGP, "
+		"if it takes their port; expected an address of its own\n"
+		"f:6:12: warning: health: via: tunnel: answers come to the balancer's own "
+		"address, ports 20000 to 32767, which service 'b' takes, so that none comes "
+		"back; expected via: direct, or another address of that service\n"},
 	{"l2 does not go by the address",
 		HEAD "  forward: l2\n  backends: [{name: a, address: 192.0.2.1}]\n", ""},
 	{"gue and vxlan have a tunnel port, vxlan a vni",

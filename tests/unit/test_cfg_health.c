@@ -34,6 +34,9 @@ static const struct {
 		"value 'tcp'\n"},
 	{"a key that is none", CHECK("type: tcp, ports: 80"),
 		"f:6:23: unknown key 'ports'; did you mean 'port'?\n"},
+	{"silence through the tunnel", CHECK("type: udp, via: tunnel, expect: any"),
+		"f:6:44: expect: any is for via: direct, as through the tunnel silence tells "
+		"nothing; expected reply\n"},
 	{"the tunnel for icmp", CHECK("type: icmp, via: tunnel"),
 		"f:6:29: via: tunnel is for type tcp, http, https or udp, and this one is "
 		"icmp; expected direct\n"},

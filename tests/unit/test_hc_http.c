@@ -16,7 +16,12 @@ static const struct {
 	{"no reason, and its blank", "HTTP/1.1 503 \r\n", 503},
 	{"no reason, and no blank", "HTTP/1.1 503\r\n", 503},
 	{"a line's end alone", "HTTP/1.1 204\n", 204},
-	{"the least status", "HTTP/1.1 100 Continue\r\n", 100},
+	{"the least status", "HTTP/1.1 101 Switching Protocols\r\n", 101},
+	{"an interim answer", "HTTP/1.1 100 Continue\r\n", 0},
+	{"one, and what is meant",
+		"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n", 200},
+	{"two, the least there can be", "HTTP/1.1 100\n\nHTTP/1.1 102 \n\nHTTP/1.1 404 ", 404},
+	{"one, and no HTTP", "HTTP/1.1 100 Continue\r\n\r\nhello", -EBADMSG},
 	{"the greatest", "HTTP/1.1 599 \r\n", 599},
 	{"a status too small", "HTTP/1.1 099 \r\n", -EBADMSG},
 	{"a status too great", "HTTP/1.1 600 \r\n", -EBADMSG},
@@ -54,6 +59,24 @@ test_a_status_is_read_whole_or_byte_by_byte(void **state)
 		EXPECT(got == answers[i].want, "%s, byte by byte: %d", answers[i].what, got);
 		free(text);
 	}
+}
+
+static void
+test_interim_answers_without_end_are_none(void **state)
+{
+	static const char first[] = "HTTP/1.1 100 ";
+	struct hc_http http = {0};
+	size_t n = 0;
+	int got;
+
+	(void)state;
+	assert_int_equal(hc_http_read(&http, first, sizeof(first) - 1), 0);
+	do {
+		got = hc_http_read(&http, n % 80 == 79 ? "\n" : "x", 1);
+		n++;
+	} while (got == 0);
+	assert_int_equal(got, -EBADMSG);
+	assert_int_equal(n, HC_HTTP_INTERIM_BYTES_MAX + 1);
 }
 
 static const struct {
@@ -145,6 +168,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_status_is_read_whole_or_byte_by_byte),
+		cmocka_unit_test(test_interim_answers_without_end_are_none),
 		cmocka_unit_test(test_a_request_names_whom_it_is_for),
 		cmocka_unit_test(test_the_longest_request_fits),
 		cmocka_unit_test(test_statuses_are_held_against_ranges),

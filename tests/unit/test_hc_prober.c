@@ -13,6 +13,7 @@
 
 #include "expect.h"
 #include "hc_pinger.h"
+#include "hc_probe.h"
 #include "hc_prober.h"
 #include "odd_server.h"
 
@@ -188,17 +189,27 @@ test_who_is_not_there_is_told_from_who_is_silent(void **state)
 	expect_words("udp that wants a reply", &result, "reply: Connection refused");
 }
 
-/* A socket for datagrams on a port of its own. */
+/* A socket for datagrams; of port 0, on one of its own. */
 static int
-open_udp(uint16_t *port)
+bind_udp(uint16_t port)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET,
+	const struct sockaddr_in address = {.sin_family = AF_INET,
+		.sin_port = htons(port),
 		.sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-	socklen_t n_address = sizeof(address);
 	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
 	assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static int
+open_udp(uint16_t *port)
+{
+	const int fd = bind_udp(0);
+	struct sockaddr_in address;
+	socklen_t n_address = sizeof(address);
+
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &n_address), 0);
 	*port = ntohs(address.sin_port);
 	return fd;
@@ -244,6 +255,41 @@ test_silence_is_enough_of_udp_unless_a_reply_is_wanted(void **state)
 	expect_words("a reply", &result, NULL);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	(void)close(other);
+}
+
+static void
+test_silence_after_a_refusal_is_doubted(void **state)
+{
+	struct hc_check check = make_check(HC_UDP, 0);
+	struct hc_prober *prober = make_prober();
+	const struct hc_target target = {.id = 1, .address = parse(HERE), .check = &check};
+	unsigned int n_silent = 0;
+	bool has_passed = false;
+	int fd;
+
+	(void)state;
+	check.port = odd_closed_port();
+	check.interval_ns = 20 * MS;
+	check.timeout_ns = 10 * MS;
+	set(prober, &target, 1);
+	fd = -1;
+	while (!has_passed) {
+		struct hc_result *results;
+		const size_t n = take_some(prober, &results);
+
+		for (size_t i = 0; i < n && !has_passed; i++) {
+			has_passed = results[i].has_passed;
+			n_silent += strcmp(results[i].words,
+					    "reply: none, and it was refused before") == 0;
+		}
+		free(results);
+		/* Somebody listens from now on, and says nothing. */
+		if (fd < 0)
+			fd = bind_udp(check.port);
+	}
+	EXPECT(n_silent == HC_DOUBTS, "%u silences", n_silent);
+	hc_prober_destroy(prober);
+	(void)close(fd);
 }
 
 /* Whether this process may send echo requests at all. */
@@ -701,6 +747,7 @@ main(void)
 		cmocka_unit_test(test_servers_of_all_manners_get_their_words),
 		cmocka_unit_test(test_who_is_not_there_is_told_from_who_is_silent),
 		cmocka_unit_test(test_silence_is_enough_of_udp_unless_a_reply_is_wanted),
+		cmocka_unit_test(test_silence_after_a_refusal_is_doubted),
 		cmocka_unit_test(test_echo_is_answered_or_not_asked),
 		cmocka_unit_test(test_strangers_replies_are_not_looked_at_without_end),
 		cmocka_unit_test(test_a_certificate_is_held_against_the_host),

@@ -310,6 +310,7 @@ test_a_probe_goes_out_and_its_answer_comes_back(void **state)
 		hc_tunnel_return(tunnel, port);
 		kernel_sends(tunnel, fds[1], is_v4 != 0 ? STANDS_V4 : STANDS_V6, port);
 		EXPECT(workers.n_sent == n, "its end");
+		EXPECT(!kernel_gets(tunnel, fds[1], service, own, port), "what is late");
 		end_tunnel(tunnel, fds);
 	}
 }
