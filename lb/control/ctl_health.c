@@ -58,6 +58,7 @@ struct ctl_health {
 	struct ctl_health_conf conf;
 	struct hc_prober *prober;  /* NULL: nobody has ever been checked */
 	struct ctl_tunnel *tunnel; /* NULL: nobody has been checked through it */
+	size_t n_at_once;          /* that may be asked */
 	size_t n_unknown;          /* of those that are to be, whose id is not known yet */
 	struct ctl_timer *moving;  /* NULL: nothing moves */
 	struct ctl_health_counts counts;
@@ -597,9 +598,18 @@ open_tunnel(struct ctl_health *health)
 static int
 set_targets(struct ctl_health *health, const struct follow *follow)
 {
+	size_t n_at_once;
+
 	if (health->prober == NULL && follow->n_targets == 0)
 		return 0;
-	ctl_limits_make_room(follow->n_targets);
+	n_at_once = ctl_limits_make_room(follow->n_targets);
+	if (n_at_once < follow->n_targets && n_at_once != health->n_at_once)
+		ctl_log(CTL_LOG_WARNING,
+			"the limit of open files has room for %zu checks at a time of %zu "
+			"backends; should many not answer, checks are rarer; raise it with "
+			"'ulimit -n', or LimitNOFILE= of the service",
+			n_at_once, follow->n_targets);
+	health->n_at_once = n_at_once;
 	if (health->prober == NULL) {
 		const int ret = start_prober(health);
 
@@ -608,7 +618,7 @@ set_targets(struct ctl_health *health, const struct follow *follow)
 	}
 	if (follow->is_tunnelled)
 		open_tunnel(health);
-	return hc_prober_set(health->prober, follow->targets, follow->n_targets);
+	return hc_prober_set(health->prober, follow->targets, follow->n_targets, n_at_once);
 }
 
 static int

@@ -47,16 +47,27 @@ ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers)
 	return limit.rlim_cur < BASE_FILES ? -EMFILE : 0;
 }
 
-void
+size_t
 ctl_limits_make_room(size_t n)
 {
-	const uint64_t n_wanted = n + BASE_FILES + CTL_RPC_CLIENTS_MAX + OTHER_CLIENTS_MAX +
+	const uint64_t n_others = BASE_FILES + CTL_RPC_CLIENTS_MAX + OTHER_CLIENTS_MAX +
 				  (uint64_t)LB_PORTS_MAX * PORT_FILES +
 				  (uint64_t)LB_WORKERS_MAX * QUEUE_FILES;
+	const uint64_t n_wanted = n + n_others;
 	struct rlimit limit;
+	struct rlimit raised;
+	uint64_t n_left;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= n_wanted)
-		return;
-	limit.rlim_cur = limit.rlim_max < n_wanted ? limit.rlim_max : n_wanted;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
+		return n;
+	raised = limit;
+	raised.rlim_cur = limit.rlim_max < n_wanted ? limit.rlim_max : n_wanted;
+	if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+		limit = raised;
+	if (limit.rlim_cur >= n_wanted)
+		return n;
+	/* The others are as many with all ports and workers that there may be alone. */
+	n_left = limit.rlim_cur > 2 * n_others ? limit.rlim_cur - n_others
+					       : limit.rlim_cur / 4 + 1;
+	return n_left < n ? (size_t)n_left : n;
 }

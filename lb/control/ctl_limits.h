@@ -24,8 +24,9 @@ int ctl_limits_raise(const struct cfg_model *model, unsigned int n_workers) lb_m
 
 /**
  * Raise it, as far as this process may, for n files beside those: health checks under way.
- * Where the limit stays below, some are not made while others hang.
+ *
+ * @return how many of the n may be open at a time, so that the others find theirs.
  */
-void ctl_limits_make_room(size_t n);
+size_t ctl_limits_make_room(size_t n);
 
 #endif

@@ -37,6 +37,7 @@ struct set {
 	size_t n_checks;
 	struct hc_probe **probes; /* ascending by id */
 	size_t n;
+	size_t n_at_once;
 	/* A probe is in one of them. With room for all each. */
 	struct hc_heap begins; /* those that wait to begin */
 	struct hc_heap ends;   /* those that run, by when their time is over */
@@ -277,6 +278,13 @@ find_due(const struct hc_heap *heap, uint64_t now)
 	return timer != NULL && timer->due_ns <= now ? (struct hc_probe *)timer : NULL;
 }
 
+/* Whether one more may be under way. */
+static bool
+has_room(const struct set *set)
+{
+	return set->ends.n < set->n_at_once;
+}
+
 static void
 run_due(struct hc_prober *prober, uint64_t now)
 {
@@ -290,7 +298,7 @@ run_due(struct hc_prober *prober, uint64_t now)
 		end(prober, probe, hc_probe_expire(probe, words), words);
 	}
 	now = now_ns();
-	while ((probe = find_due(&prober->set->begins, now)) != NULL) {
+	while (has_room(prober->set) && (probe = find_due(&prober->set->begins, now)) != NULL) {
 		begin(prober, probe, now);
 		now = now_ns();
 		if (now - prober->turn_ns > TURN_NS_MAX)
@@ -431,7 +439,8 @@ find_wait_ms(const struct hc_prober *prober, uint64_t now)
 	uint64_t until_ns = now + (uint64_t)IDLE_MS * 1000000;
 
 	if (prober->set != NULL) {
-		until_ns = find_earlier(&prober->set->begins, until_ns);
+		if (has_room(prober->set))
+			until_ns = find_earlier(&prober->set->begins, until_ns);
 		until_ns = find_earlier(&prober->set->ends, until_ns);
 	}
 	/* The workers have no means to wake anybody. */
@@ -625,13 +634,15 @@ hc_prober_attach(struct hc_prober *prober, struct hc_tunnel *tunnel)
 }
 
 int
-hc_prober_set(struct hc_prober *prober, const struct hc_target *targets, size_t n)
+hc_prober_set(struct hc_prober *prober, const struct hc_target *targets, size_t n,
+	size_t n_at_once)
 {
 	struct set *set = make_set(targets, n);
 	struct set *waiting;
 
 	if (set == NULL)
 		return -ENOMEM;
+	set->n_at_once = n_at_once;
 	(void)pthread_mutex_lock(&prober->lock);
 	waiting = prober->next;
 	prober->next = set;

@@ -44,14 +44,15 @@ void hc_prober_destroy(struct hc_prober *prober);
 void hc_prober_attach(struct hc_prober *prober, struct hc_tunnel *tunnel);
 
 /**
- * Whom to ask from now on. Who is asked the same as before goes on as it was; others are first
- * asked within their interval.
+ * Whom to ask from now on, so many at a time at most: the others wait until some are done. Who
+ * is asked the same as before goes on as it was; others are first asked within their interval.
  *
  * @param targets  n of them, copied with the checks they point to; many may share one.
+ * @param n_at_once  1 or more; each has a file open.
  * @retval -ENOMEM  No memory: it goes on with those of before.
  */
-int hc_prober_set(struct hc_prober *prober, const struct hc_target *targets,
-	size_t n) lb_must_check;
+int hc_prober_set(struct hc_prober *prober, const struct hc_target *targets, size_t n,
+	size_t n_at_once) lb_must_check;
 
 /** A file that is readable where there are results. */
 int hc_prober_fd(const struct hc_prober *prober);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The prober against servers that are well and others that are not, all on 127.0.0.1. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -61,7 +62,7 @@ make_prober(void)
 static void
 set(struct hc_prober *prober, const struct hc_target *targets, size_t n)
 {
-	assert_int_equal(hc_prober_set(prober, targets, n), 0);
+	assert_int_equal(hc_prober_set(prober, targets, n, n + 1), 0);
 }
 
 /* The results that come next, one at least. */
@@ -649,6 +650,60 @@ test_too_many_are_asked_more_rarely_and_all_are_heard(void **state)
 	free(targets);
 }
 
+/* Open files of this process. */
+static size_t
+count_files(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder) != NULL)
+		n++;
+	(void)closedir(folder);
+	return n;
+}
+
+#define N_HANGING 60
+#define N_AT_ONCE 10
+
+static void
+test_no_more_at_a_time_than_may_be(void **state)
+{
+	struct odd_server server = {.manner = ODD_HANG};
+	struct hc_target targets[N_HANGING];
+	unsigned int n_of[N_HANGING] = {0};
+	struct hc_prober *prober = make_prober();
+	size_t n_left = N_HANGING;
+	struct hc_check check;
+	size_t n_before;
+
+	(void)state;
+	odd_server_start(&server);
+	check = make_check(HC_HTTP, server.port);
+	check.interval_ns = check.timeout_ns = 20 * MS;
+	for (size_t i = 0; i < N_HANGING; i++)
+		targets[i] =
+			(struct hc_target){.id = i, .address = parse(HERE), .check = &check};
+	n_before = count_files();
+	assert_int_equal(hc_prober_set(prober, targets, N_HANGING, N_AT_ONCE), 0);
+	while (n_left > 0) {
+		struct hc_result *results;
+		const size_t n = take_some(prober, &results);
+		const size_t n_files = count_files();
+
+		/* And the one that the server has taken. */
+		EXPECT(n_files <= n_before + N_AT_ONCE + 1, "%zu files", n_files - n_before);
+		for (size_t i = 0; i < n; i++) {
+			EXPECT(results[i].is_asked, "it waits: %s", results[i].words);
+			n_left -= ++n_of[results[i].id] == 2;
+		}
+		free(results);
+	}
+	hc_prober_destroy(prober);
+	odd_server_stop(&server);
+}
+
 /* Until a target has a result, and that says what it should. */
 static void
 wait_for(struct hc_prober *prober, uint64_t id, bool has_passed)
@@ -758,6 +813,7 @@ main(void)
 		cmocka_unit_test(test_each_of_many_is_asked_again_and_again),
 		cmocka_unit_test(test_who_is_late_keeps_its_place_in_the_interval),
 		cmocka_unit_test(test_too_many_are_asked_more_rarely_and_all_are_heard),
+		cmocka_unit_test(test_no_more_at_a_time_than_may_be),
 		cmocka_unit_test(test_who_is_asked_changes),
 		cmocka_unit_test(test_it_ends_whoever_hangs),
 	};
