@@ -6,8 +6,8 @@
 
 #include "ctl_daemon.h"
 #include "ctl_etcd_client.h"
+#include "ctl_file_task.h"
 #include "ctl_fixed.h"
-#include "ctl_log.h"
 #include "ctl_methods_each.h"
 #include "ctl_params.h"
 #include "ctl_proto.h"
@@ -82,18 +82,10 @@ ctl_method_make_etcd(struct ctl_etcd *etcd)
 
 /* A file is read, checked and sent aside: etcd may take its time. */
 struct push_task {
-	struct ctl_task task;
-	struct ctl_daemon *daemon; /* the control thread's */
-	struct ctl_call *call;     /* the same */
-	struct ctl_view *view;     /* held */
-	struct cfg_reader *reader; /* the thread's */
+	struct ctl_file_task file;
 	struct ctl_etcd *etcd;
-	const atomic_bool *stop;
-	char *path;
-	struct ctl_messages messages;
 	struct ctl_bytes text;
-	bool is_checked; /* the text is good */
-	char *obstacle;  /* why it would not be put in force here; NULL: nothing */
+	char *obstacle; /* why it would not be put in force here; NULL: nothing */
 	struct ctl_etcd_push push;
 	int ret; /* of that */
 };
@@ -101,17 +93,17 @@ struct push_task {
 static bool
 check(struct push_task *push)
 {
-	FILE *to = push->messages.errors.to;
+	struct ctl_file_task *file = &push->file;
 	struct cfg_model model;
 
-	if (!ctl_reload_read_text(push->path, CTL_ETCD_VALUE_BYTES_MAX, push->stop,
-		    &push->messages, &push->text) ||
-		cfg_reader_read_text(push->reader, push->path, ctl_bytes_front(&push->text),
-			ctl_bytes_length(&push->text), to, &model) != 0)
+	if (!ctl_reload_read_text(file->path, CTL_ETCD_VALUE_BYTES_MAX, file->stop,
+		    &file->messages, &push->text) ||
+		cfg_reader_read_text(file->reader, file->path, ctl_bytes_front(&push->text),
+			ctl_bytes_length(&push->text), file->messages.errors.to, &model) != 0)
 		return false;
 	push->push.text = ctl_bytes_front(&push->text);
 	push->push.n_bytes = ctl_bytes_length(&push->text);
-	push->obstacle = ctl_fixed_obstacle(&push->view->model, &model);
+	push->obstacle = ctl_fixed_obstacle(&file->view->model, &model);
 	cfg_model_fini(&model);
 	return true;
 }
@@ -121,19 +113,9 @@ run_push(struct ctl_task *task)
 {
 	struct push_task *push = (struct push_task *)task;
 
-	push->is_checked = check(push);
-	if (push->is_checked && push->obstacle == NULL)
-		push->ret = ctl_etcd_push(push->etcd, push->stop, &push->push);
-}
-
-static void
-free_push(struct push_task *push)
-{
-	ctl_daemon_release_view(push->daemon, push->view);
-	ctl_bytes_fini(&push->text);
-	free(push->obstacle);
-	free(push->path);
-	free(push);
+	push->file.is_right = check(push);
+	if (push->file.is_right && push->obstacle == NULL)
+		push->ret = ctl_etcd_push(push->etcd, push->file.stop, &push->push);
 }
 
 static void
@@ -143,7 +125,7 @@ answer_stale(const struct push_task *push)
 
 	if (push->push.now != 0)
 		(void)snprintf(now, sizeof(now), "it is at revision %" PRIu64, push->push.now);
-	ctl_call_error(push->call, CTL_RPC_REFUSED,
+	ctl_call_error(push->file.call, CTL_RPC_REFUSED,
 		"the key was changed: expected revision %" PRIu64 ", and %s; look at what is "
 		"there now, and push again",
 		push->push.revision, now);
@@ -153,13 +135,13 @@ static void
 answer_push(struct push_task *push)
 {
 	if (push->obstacle != NULL)
-		ctl_call_error(push->call, CTL_RPC_REFUSED, "%s", push->obstacle);
+		ctl_call_error(push->file.call, CTL_RPC_REFUSED, "%s", push->obstacle);
 	else if (push->ret == -ESTALE)
 		answer_stale(push);
 	else if (push->ret != 0)
-		ctl_call_error(push->call, CTL_RPC_REFUSED, "etcd: %s", push->push.why);
+		ctl_call_error(push->file.call, CTL_RPC_REFUSED, "etcd: %s", push->push.why);
 	else
-		ctl_call_result(push->call,
+		ctl_call_result(push->file.call,
 			json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,
 				CTL_KEY_REVISION, ctl_params_number(push->push.now),
 				CTL_KEY_HASH,
@@ -173,17 +155,12 @@ finish_push(struct ctl_task *task, bool is_done)
 {
 	struct push_task *push = (struct push_task *)task;
 
-	if (is_done && !push->is_checked) {
-		ctl_log_refused("push", push->path, ctl_messages_text(&push->messages));
-		ctl_messages_answer(&push->messages, CTL_RPC_INVALID_PARAMS, push->call);
-	} else {
-		if (is_done)
-			answer_push(push);
-		else
-			ctl_call_error(push->call, CTL_RPC_REFUSED, "shuntd stops");
-		ctl_messages_close(&push->messages);
-	}
-	free_push(push);
+	if (ctl_file_task_has_result(&push->file, is_done))
+		answer_push(push);
+	ctl_file_task_fini(&push->file);
+	ctl_bytes_fini(&push->text);
+	free(push->obstacle);
+	free(push);
 }
 
 /* The revision that was asked for, or else what this shuntd has last heard of. */
@@ -218,21 +195,15 @@ start_push(struct ctl_daemon *daemon, const char *path, uint64_t revision,
 		ctl_params_no_memory(call);
 		return;
 	}
-	*push = (struct push_task){.task = {.run = run_push, .finish = finish_push},
-		.daemon = daemon,
-		.call = call,
-		.view = ctl_daemon_hold_view(daemon),
-		.reader = ctl_daemon_reader(daemon),
+	*push = (struct push_task){
+		.file = {.task = {.run = run_push, .finish = finish_push}, .what = "push"},
 		.etcd = ctl_daemon_etcd(daemon),
-		.stop = ctl_aside_stop(ctl_daemon_aside(daemon)),
 		.push = {.revision = revision},
-		.path = strdup(path)};
-	if (push->path == NULL || ctl_messages_open(&push->messages, push->path) != 0) {
-		ctl_params_no_memory(call);
-		free_push(push);
-		return;
-	}
-	ctl_aside_submit(ctl_daemon_aside(daemon), &push->task);
+	};
+	if (ctl_file_task_init(&push->file, daemon, path, call))
+		ctl_aside_submit(ctl_daemon_aside(daemon), &push->file.task);
+	else
+		free(push);
 }
 
 void

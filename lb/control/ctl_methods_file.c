@@ -5,6 +5,7 @@
 
 #include "cfg_print.h"
 #include "ctl_daemon.h"
+#include "ctl_file_task.h"
 #include "ctl_fixed.h"
 #include "ctl_log.h"
 #include "ctl_methods_each.h"
@@ -32,17 +33,9 @@ ctl_method_reload(void *context, const json_t *params, struct ctl_call *call)
 
 /* Reading a large file, building its tables and writing it all down take time: done aside. */
 struct plan_task {
-	struct ctl_task task;
-	struct ctl_daemon *daemon; /* the control thread's */
-	struct ctl_call *call;     /* the same */
-	struct ctl_view *view;     /* held */
-	struct cfg_reader *reader; /* the thread's */
-	const atomic_bool *stop;
-	char *path;
+	struct ctl_file_task file;
 	uint32_t *counts; /* live flows by backend id; NULL: the workers do not say */
-	struct ctl_messages messages;
-	bool is_read;
-	char *answer; /* where it is read; NULL: no memory */
+	char *answer;     /* where the file is right; NULL: no memory */
 };
 
 /* NULL: no memory. */
@@ -50,18 +43,19 @@ static char *
 write_plan(struct plan_task *plan, const struct cfg_model *next)
 {
 	/* What a restart takes to change is in force as it is wanted. */
-	char *obstacle = ctl_fixed_obstacle(&plan->view->model, next);
-	json_t *result = ctl_plan_make(plan->view, next, plan->counts, plan->stop);
+	char *obstacle = ctl_fixed_obstacle(&plan->file.view->model, next);
+	json_t *result = ctl_plan_make(plan->file.view, next, plan->counts, plan->file.stop);
 	char *text = NULL;
 	int failed = 0;
 
-	failed |= json_object_set_new(result, CTL_KEY_PATH, ctl_params_any_text(plan->path));
+	failed |=
+		json_object_set_new(result, CTL_KEY_PATH, ctl_params_any_text(plan->file.path));
 	failed |= json_object_set_new(result, CTL_KEY_RESTART,
-		ctl_fixed_find(&plan->view->model, next));
+		ctl_fixed_find(&plan->file.view->model, next));
 	failed |= json_object_set_new(result, CTL_KEY_OBSTACLE,
 		obstacle != NULL ? json_string(obstacle) : json_null());
 	failed |= json_object_set_new(result, CTL_KEY_WARNINGS,
-		ctl_messages_list(&plan->messages));
+		ctl_messages_list(&plan->file.messages));
 	if (failed == 0)
 		text = json_dumps(result, JSON_COMPACT);
 	json_decref(result);
@@ -73,24 +67,15 @@ static void
 run_plan(struct ctl_task *task)
 {
 	struct plan_task *plan = (struct plan_task *)task;
+	struct ctl_file_task *file = &plan->file;
 	struct cfg_model next;
 
-	plan->is_read =
-		ctl_reload_scan(plan->reader, plan->path, plan->stop, &plan->messages, &next);
-	if (!plan->is_read)
+	file->is_right =
+		ctl_reload_scan(file->reader, file->path, file->stop, &file->messages, &next);
+	if (!file->is_right)
 		return;
 	plan->answer = write_plan(plan, &next);
 	cfg_model_fini(&next);
-}
-
-static void
-free_plan(struct plan_task *plan)
-{
-	ctl_daemon_release_view(plan->daemon, plan->view);
-	free(plan->path);
-	free(plan->counts);
-	free(plan->answer);
-	free(plan);
 }
 
 static void
@@ -98,17 +83,12 @@ finish_plan(struct ctl_task *task, bool is_done)
 {
 	struct plan_task *plan = (struct plan_task *)task;
 
-	if (is_done && !plan->is_read) {
-		ctl_log_refused("plan", plan->path, ctl_messages_text(&plan->messages));
-		ctl_messages_answer(&plan->messages, CTL_RPC_INVALID_PARAMS, plan->call);
-	} else {
-		if (is_done)
-			ctl_call_text(plan->call, plan->answer);
-		else
-			ctl_call_error(plan->call, CTL_RPC_REFUSED, "shuntd stops");
-		ctl_messages_close(&plan->messages);
-	}
-	free_plan(plan);
+	if (ctl_file_task_has_result(&plan->file, is_done))
+		ctl_call_text(plan->file.call, plan->answer);
+	ctl_file_task_fini(&plan->file);
+	free(plan->counts);
+	free(plan->answer);
+	free(plan);
 }
 
 /* Live flows by backend id; NULL: the workers do not say. */
@@ -141,20 +121,14 @@ ctl_method_plan(void *context, const json_t *params, struct ctl_call *call)
 		ctl_params_no_memory(call);
 		return;
 	}
-	*plan = (struct plan_task){.task = {.run = run_plan, .finish = finish_plan},
-		.daemon = daemon,
-		.call = call,
-		.view = ctl_daemon_hold_view(daemon),
-		.reader = ctl_daemon_reader(daemon),
-		.stop = ctl_aside_stop(ctl_daemon_aside(daemon)),
-		.path = strdup(path)};
-	if (plan->path == NULL || ctl_messages_open(&plan->messages, plan->path) != 0) {
-		ctl_params_no_memory(call);
-		free_plan(plan);
+	plan->file = (struct ctl_file_task){.task = {.run = run_plan, .finish = finish_plan},
+		.what = "plan"};
+	if (!ctl_file_task_init(&plan->file, daemon, path, call)) {
+		free(plan);
 		return;
 	}
-	plan->counts = count_flows(ctl_daemon_dp(daemon), plan->view);
-	ctl_aside_submit(ctl_daemon_aside(daemon), &plan->task);
+	plan->counts = count_flows(ctl_daemon_dp(daemon), plan->file.view);
+	ctl_aside_submit(ctl_daemon_aside(daemon), &plan->file.task);
 }
 
 void
@@ -234,7 +208,7 @@ finish_save(struct ctl_task *task, bool is_done)
 
 	(void)is_done;
 	if (!save->is_run)
-		ctl_call_error(save->call, CTL_RPC_REFUSED, "shuntd stops");
+		ctl_params_stops(save->call);
 	else if (save->ret != 0)
 		refuse_save(save);
 	else

@@ -333,22 +333,33 @@ follow_places(struct ctl_daemon *daemon, struct ctl_call *call)
 	return false;
 }
 
+/* What a page is asked for, and n_bytes, all zero, for what is found. NULL: answered. */
+static void *
+begin_page(struct ctl_daemon *daemon, const json_t *params, struct ctl_call *call,
+	size_t n_bytes, struct asked *asked)
+{
+	static const char *const keys[] = {FLOW_PARAMS, CTL_KEY_CURSOR, NULL};
+	void *found;
+
+	if (!ctl_params_check(params, keys, call) || !follow_places(daemon, call) ||
+		!read_query(daemon, params, call, asked))
+		return NULL;
+	found = calloc(1, n_bytes);
+	if (found == NULL)
+		ctl_params_no_memory(call);
+	return found;
+}
+
 void
 ctl_method_flows_list(void *context, const json_t *params, struct ctl_call *call)
 {
-	static const char *const keys[] = {FLOW_PARAMS, CTL_KEY_CURSOR, NULL};
 	struct asked asked = {.backends = NULL};
-	struct lb_flow_entry *entries;
+	struct lb_flow_entry *entries =
+		begin_page(context, params, call, PAGE_FLOWS * sizeof(*entries), &asked);
 
-	if (ctl_params_check(params, keys, call) && follow_places(context, call) &&
-		read_query(context, params, call, &asked)) {
-		entries = malloc(PAGE_FLOWS * sizeof(*entries));
-		if (entries == NULL)
-			ctl_params_no_memory(call);
-		else
-			answer_list(context, &asked, entries, call);
-		free(entries);
-	}
+	if (entries != NULL)
+		answer_list(context, &asked, entries, call);
+	free(entries);
 	free_asked(&asked);
 }
 
@@ -407,19 +418,13 @@ answer_count(struct ctl_daemon *daemon, struct asked *asked, uint32_t *counts,
 void
 ctl_method_flows_count(void *context, const json_t *params, struct ctl_call *call)
 {
-	static const char *const keys[] = {FLOW_PARAMS, CTL_KEY_CURSOR, NULL};
+	const size_t n = (size_t)ctl_daemon_view(context)->n_ids + 1;
 	struct asked asked = {.backends = NULL};
-	uint32_t *counts;
+	uint32_t *counts = begin_page(context, params, call, n * sizeof(*counts), &asked);
 
-	if (ctl_params_check(params, keys, call) && follow_places(context, call) &&
-		read_query(context, params, call, &asked)) {
-		counts = calloc((size_t)ctl_daemon_view(context)->n_ids + 1, sizeof(*counts));
-		if (counts == NULL)
-			ctl_params_no_memory(call);
-		else
-			answer_count(context, &asked, counts, call);
-		free(counts);
-	}
+	if (counts != NULL)
+		answer_count(context, &asked, counts, call);
+	free(counts);
 	free_asked(&asked);
 }
 

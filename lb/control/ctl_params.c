@@ -83,6 +83,12 @@ ctl_params_no_memory(struct ctl_call *call)
 	ctl_call_error(call, CTL_RPC_INTERNAL_ERROR, "there is not enough memory");
 }
 
+void
+ctl_params_stops(struct ctl_call *call)
+{
+	ctl_call_error(call, CTL_RPC_REFUSED, "shuntd stops");
+}
+
 json_t *
 ctl_params_any_text(const char *text)
 {

@@ -27,6 +27,9 @@ const char *ctl_params_text(const json_t *params, const char *key, struct ctl_ca
 /** Answer that memory is short. */
 void ctl_params_no_memory(struct ctl_call *call);
 
+/** Answer that it will not be done any more. */
+void ctl_params_stops(struct ctl_call *call);
+
 /** A JSON text of what may not be UTF-8: its other bytes then are '?'. */
 json_t *ctl_params_any_text(const char *text);
 

@@ -15,8 +15,6 @@
 #include "ctl_log.h"
 #include "ctl_notify.h"
 
-#define STOPS "shuntd stops"
-
 /* What asks for a change that waits for its turn. */
 enum asker { ASKED_BY_CALL, ASKED_BY_SIGNAL, ASKED_BY_ETCD };
 
@@ -477,7 +475,7 @@ finish_reading(struct ctl_task *task, bool is_done)
 
 	if (!is_done || reload->is_over) {
 		if (reading->call != NULL)
-			ctl_call_error(reading->call, CTL_RPC_REFUSED, STOPS);
+			ctl_params_stops(reading->call);
 	} else if (reading->asker == ASKED_BY_CALL) {
 		finish_call(reading);
 	} else if (reading->asker == ASKED_BY_SIGNAL) {
@@ -612,7 +610,7 @@ ctl_reload_stop(struct ctl_reload *reload)
 	reload->turn = NULL;
 	while ((change = take(reload)) != NULL) {
 		if (change->call != NULL)
-			ctl_call_error(change->call, CTL_RPC_REFUSED, STOPS);
+			ctl_params_stops(change->call);
 		free_change(change);
 	}
 }
