@@ -95,8 +95,11 @@ decide(struct dp *dp, const struct ctl_view *view, const struct lb_flow_key *key
 	*d = (struct decision){.verdict = model->dataplane.kernel == CFG_KERNEL_NONE
 						  ? LB_DROP_NO_SERVICE
 						  : LB_TO_KERNEL};
-	if (place == LB_SERVICE_NONE)
+	if (place == LB_SERVICE_NONE) {
+		if (lb_martian_destination(&key->dst))
+			d->verdict = LB_DROP_MARTIAN_DESTINATION;
 		return;
+	}
 	if (key->proto == IPPROTO_UDP &&
 		refuses(model, &model->services[place], ntohs(key->dport_be))) {
 		d->verdict = LB_DROP_UNSUPPORTED_L4;
@@ -128,7 +131,7 @@ static uint16_t
 read_source_port(const struct decision *d)
 {
 	const struct lb_encap_packet packet = {.inner_bytes = 40,
-		.entropy = (uint32_t)(d->hash.place >> 32)};
+		.entropy = lb_hash_entropy(&d->hash)};
 	uint8_t bytes[LB_ENCAP_BYTES_MAX] = {0};
 	const size_t at = lb_addr_is_v4(&d->conf->encap.dst) ? 20 : 40;
 	struct lb_encap encap;

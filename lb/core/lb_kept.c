@@ -44,6 +44,10 @@ lb_kept_groups(struct lb_service_match *matches, size_t n_services, size_t n)
 		{{{[10] = 0xff, [11] = 0xff, [12] = 255, 255, 255, 255}}, 96 + 32},
 		{{{0xff}}, 8},
 		{{{0xfe, 0x80}}, 10},
+		{{{[10] = 0xff, [11] = 0xff}}, 96 + 8},
+		{{{[10] = 0xff, [11] = 0xff, [12] = 127}}, 96 + 8},
+		{{{0}}, HOST_BITS},
+		{{{[15] = 1}}, HOST_BITS},
 	};
 
 	for (size_t i = 0; i < LB_N_ELEMENTS(groups); i++)

@@ -8,9 +8,10 @@
  *
  * Groups (RFC 5771; RFC 4291, section 2.7), the limited broadcast (RFC 919) and IPv6's
  * link-local addresses (RFC 4291, section 2.5.6) mean nothing beyond their link; the balancer's
- * own addresses, and its networks' broadcasts, are for the balancer. All of them are kept from
- * services by matches of LB_SERVICE_NONE, of their own length, and only where a service's
- * shorter prefix has them: other tables get no length to look up.
+ * own addresses, and its networks' broadcasts, are for the balancer; and what is a martian's
+ * (lb_martian_destination()) is nobody's. All of them are kept from services by matches of
+ * LB_SERVICE_NONE, of their own length, and only where a service's shorter prefix has them:
+ * other tables get no length to look up.
  *
  * Pure; callable from any thread.
  */
@@ -18,11 +19,11 @@
 #include "lb_service_table.h"
 
 /** Most that lb_kept_groups(), and that lb_kept_network(), appends. */
-#define LB_KEPT_GROUPS_MAX  4u
+#define LB_KEPT_GROUPS_MAX  8u
 #define LB_KEPT_NETWORK_MAX 2u
 
 /**
- * Keep groups, the limited broadcast and link-local addresses.
+ * Keep groups, the limited broadcast, link-local and martian addresses.
  *
  * @param matches     n of them, of which the first n_services are services'; room for
  *                    LB_KEPT_GROUPS_MAX more.

@@ -5,17 +5,39 @@
 #include "lb_service_lookup.h"
 #include "lb_usual.h"
 
-/* 0/8, 127/8, 224/4 and 240/4, with all-ones among it; ::, ::1 and ff00::/8. */
+/* The first byte of an IPv4 address, which is mapped. */
+static uint32_t
+first_byte_v4(const uint64_t addr[2])
+{
+	return (uint32_t)(addr[1] >> 32) & 0xff;
+}
+
+/* 0/8 and 127/8; :: and ::1. */
+static bool
+is_nobody(const uint64_t addr[2])
+{
+	if (lb_usual_is_mapped(addr[0], addr[1]))
+		return first_byte_v4(addr) == 0 || first_byte_v4(addr) == 127;
+	return addr[0] == 0 && (addr[1] & ~(UINT64_C(1) << 56)) == 0;
+}
+
+/* Besides those 224/4 and 240/4, with all-ones among it, and ff00::/8. */
 static bool
 is_no_host(const uint64_t source[2])
 {
-	if (lb_usual_is_mapped(source[0], source[1])) {
-		const uint32_t first = (uint32_t)(source[1] >> 32) & 0xff;
+	if (is_nobody(source))
+		return true;
+	if (lb_usual_is_mapped(source[0], source[1]))
+		return first_byte_v4(source) >= 224;
+	return (source[0] & 0xff) == 0xff;
+}
 
-		return first == 0 || first == 127 || first >= 224;
-	}
-	return (source[0] & 0xff) == 0xff ||
-	       (source[0] == 0 && (source[1] & ~(UINT64_C(1) << 56)) == 0);
+bool
+lb_martian_destination(const struct lb_addr *dst)
+{
+	const uint64_t to[] = {lb_bytes_load64(dst->bytes), lb_bytes_load64(dst->bytes + 8)};
+
+	return is_nobody(to);
 }
 
 bool

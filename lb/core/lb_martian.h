@@ -4,7 +4,8 @@
 
 /**
  * @file
- * Sources that no packet to a service has: who has one is forged, or went round.
+ * Sources that no packet to a service has: who has one is forged, or went round; and
+ * destinations that no packet on a wire has.
  *
  * Pure; callable from any thread.
  */
@@ -25,5 +26,12 @@ bool lb_martian_source(const struct lb_service_table *services, const struct lb_
 /** The same of addresses as two words of their bytes, as they lie in memory. */
 bool lb_martian_words(const struct lb_service_table *services, const struct lb_addr *own,
 	size_t n_own, const uint64_t source[2], const uint64_t dst[2]);
+
+/**
+ * Whether an address is nobody's beyond its own host, so that a packet to it is for nobody:
+ * this network and loopback (0/8, 127/8; RFC 1812, sections 4.2.2.11 and 5.3.7), unspecified
+ * and loopback over IPv6 (RFC 4291, sections 2.5.2 and 2.5.3).
+ */
+bool lb_martian_destination(const struct lb_addr *dst);
 
 #endif

@@ -36,6 +36,12 @@ enum {
 	IPV4_FRAGMENT_DF = 0x4000,
 	IPV4_FRAGMENT_MF = 0x2000,
 	IPV4_FRAGMENT_OFFSET = 0x1fff,
+	OPTION_END = 0,
+	OPTION_NOP = 1,
+	OPTION_LOOSE_ROUTE = 131,
+	OPTION_STRICT_ROUTE = 137,
+	ROUTE_BYTES_MIN = 3, /* type, length and pointer */
+
 	IPV6_FRAGMENT_MORE = 0x0001,
 	IPV6_FRAGMENT_OFFSET = 0xfff8,
 
@@ -73,6 +79,7 @@ struct chain {
 	bool is_later_fragment;
 	bool is_quote;            /* past segments left, if the last of them is shown */
 	bool is_final;            /* no routing header has segments left */
+	bool is_source_route;     /* one of type 0 has */
 	const uint8_t *last;      /* segment, the destination; NULL: it is in the IP header */
 	uint32_t fragment_id;     /* of a fragment: its identification, */
 	uint16_t fragment;        /* its header's offset and flags, */
@@ -191,6 +198,7 @@ walk_extension(const struct view *view, struct chain *chain)
 	if (chain->proto == IPPROTO_ROUTING && p[3] != 0) {
 		if (!chain->is_quote || !has_last_segment(view, p, n)) {
 			chain->is_final = false;
+			chain->is_source_route = p[2] == 0;
 			return LB_FORWARD;
 		}
 		chain->last = p + LAST_SEGMENT;
@@ -211,6 +219,7 @@ walk_extensions(const struct view *view, struct chain *chain)
 	chain->is_first_fragment = false;
 	chain->is_later_fragment = false;
 	chain->is_final = true;
+	chain->is_source_route = false;
 	for (unsigned int i = 0; i < LB_IPV6_EXTENSIONS_MAX; i++) {
 		enum lb_verdict verdict;
 
@@ -601,6 +610,33 @@ check_ipv4(struct view *view, const uint8_t *p, struct lb_packet *out, size_t *h
 	return p[8] == 0 ? LB_DROP_TTL_EXPIRED : LB_FORWARD;
 }
 
+/*
+ * The flag of a source route among the options from p to end whose pointer, which counts from
+ * 1, is not past its end (RFC 791). One without a pointer says nowhere that it is used up.
+ */
+static uint8_t
+source_route(const uint8_t *p, const uint8_t *end)
+{
+	/*@ loop unroll 0;
+	    loop variant end - p; */
+	while (end - p > 0 && p[0] != OPTION_END) {
+		if (p[0] == OPTION_NOP) {
+			p++;
+			continue;
+		}
+		if (end - p < 2 || p[1] < 2 || end - p < p[1])
+			return 0;
+		if (p[0] == OPTION_LOOSE_ROUTE || p[0] == OPTION_STRICT_ROUTE) {
+			const bool is_over = p[1] >= ROUTE_BYTES_MIN &&
+					     end - p >= ROUTE_BYTES_MIN && p[2] > p[1];
+
+			return is_over ? 0 : LB_PACKET_SOURCE_ROUTE;
+		}
+		p += p[1];
+	}
+	return 0;
+}
+
 /* field is the IPv4 header's flags and offset. */
 static enum lb_verdict
 parse_ipv4_fragment(const struct view *view, const uint8_t *l4, struct lb_packet *out,
@@ -635,6 +671,8 @@ parse_ipv4(struct view *view, const uint8_t *p, struct lb_packet *out)
 	out->key.dst = out->dst;
 	out->key.proto = p[9];
 
+	if (unlikely(header_bytes > IPV4_BYTES))
+		out->flags |= source_route(p + IPV4_BYTES, p + header_bytes);
 	fragment = load16(p + 6);
 	if ((fragment & IPV4_FRAGMENT_DF) != 0)
 		out->flags |= LB_PACKET_DF;
@@ -703,6 +741,8 @@ parse_ipv6(struct view *view, const uint8_t *p, struct lb_packet *out)
 		return verdict;
 
 	out->flags |= LB_PACKET_DF;
+	if (unlikely(chain.is_source_route))
+		out->flags |= LB_PACKET_SOURCE_ROUTE;
 	out->tos = (uint8_t)(load16(p) >> 4);
 	out->l4_offset = (uint16_t)(chain.p - view->bytes);
 	out->key.src = load_v6(p + 8);

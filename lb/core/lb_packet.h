@@ -67,6 +67,9 @@ enum {
 	LB_PACKET_FRAGMENT = 1 << 4,   /**< first or later, of whatever kind; frag_* are set */
 	LB_PACKET_MORE = 1 << 5,       /**< a fragment, and not the last of its datagram */
 	LB_PACKET_LINK_GROUP = 1 << 6, /**< its frame is to a group of its link, or to all */
+	/** To go on from its destination: an IPv4 source route that is not used up (RFC 791),
+	 * or an IPv6 routing header of type 0 with segments left (RFC 5095). */
+	LB_PACKET_SOURCE_ROUTE = 1 << 7,
 };
 
 enum { LB_TCP_FIN = 0x01, LB_TCP_SYN = 0x02, LB_TCP_RST = 0x04, LB_TCP_ACK = 0x10 };

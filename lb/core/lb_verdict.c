@@ -37,6 +37,8 @@ static const char *const reasons[] = {
 	[LB_DROP_ECHO_REFUSED] = "echo_refused",
 	[LB_DROP_RATE_LIMITED] = "rate_limited",
 	[LB_DROP_LINK_MULTICAST] = "link_multicast",
+	[LB_DROP_MARTIAN_DESTINATION] = "martian_destination",
+	[LB_DROP_SOURCE_ROUTE] = "source_route",
 };
 
 static_assert(LB_N_ELEMENTS(reasons) == LB_N_VERDICTS, "every verdict has its row");

@@ -204,6 +204,8 @@ route(struct dp_stages *s, uint16_t i, uint32_t *service)
 {
 	const struct lb_packet *packet = &s->packets[i];
 
+	if (unlikely((packet->flags & LB_PACKET_SOURCE_ROUTE) != 0))
+		return unless_served(s->snapshot, &packet->dst, LB_DROP_SOURCE_ROUTE);
 	if (unlikely(dp_handoff_is_astray(packet))) {
 		const enum lb_verdict verdict = hand_on(s, i);
 

@@ -2,6 +2,7 @@
 #include "dp_leave.h"
 
 #include "dp_fit.h"
+#include "lb_martian.h"
 #include "lb_mss.h"
 
 /* Whether a packet for nobody asked for a service address, and is now the answer. */
@@ -18,18 +19,33 @@ answer_neighbor(const struct dp_snapshot *snapshot, struct rte_mbuf *m)
 	       dp_mbuf_answer(m, &ask, &port->mac);
 }
 
+/* What is a prober's is in no burst's trace: there it is gone. Captures have none. */
+static void
+trace_answer(const struct dp_stages *s, const struct lb_packet *packet, uint64_t now_ns,
+	const struct rte_mbuf *m, const struct dp_decision *d)
+{
+	struct dp_trace *trace = dp_trace_of(s->worker->trace);
+	const struct dp_traced traced = {packet, d, now_ns, m->pkt_len, m->port};
+
+	if (unlikely(trace != NULL))
+		dp_trace_one(trace, s->worker->index, s->snapshot, &traced);
+}
+
 /* The last look at what is for no service. */
 static enum lb_verdict
-leave_to_kernel(const struct dp_stages *s, const struct lb_packet *packet, struct rte_mbuf *m,
-	const struct dp_decision *d)
+leave_to_kernel(const struct dp_stages *s, const struct lb_packet *packet, uint64_t now_ns,
+	struct rte_mbuf *m, const struct dp_decision *d)
 {
 	const struct dp_snapshot *snapshot = s->snapshot;
 
 	if (answer_neighbor(snapshot, m))
 		return LB_REPLY;
 	/* Of what was not parsed there is no length. */
+	if (d->ip_bytes != 0 && lb_martian_destination(&packet->dst))
+		return LB_DROP_MARTIAN_DESTINATION;
 	if (d->ip_bytes != 0 && dp_probes_take(s->worker, snapshot, packet, m)) {
 		dp_count(&s->worker->verdict_pkts[LB_TO_KERNEL], 1);
+		trace_answer(s, packet, now_ns, m, d);
 		rte_pktmbuf_free(m);
 		return (enum lb_verdict)DP_AWAY;
 	}
@@ -74,7 +90,7 @@ dp_leave(const struct dp_stages *s, const struct lb_packet *packet, uint64_t now
 	struct rte_mbuf **m, struct dp_decision *d)
 {
 	if (d->verdict == LB_TO_KERNEL)
-		return leave_to_kernel(s, packet, *m, d);
+		return leave_to_kernel(s, packet, now_ns, *m, d);
 	if (d->event == LB_FLOW_SYN)
 		clamp_mss(s->snapshot, *m, packet, d);
 	return dp_leave_to_backend(s, packet, now_ns, m, d);

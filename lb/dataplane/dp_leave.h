@@ -42,7 +42,8 @@ dp_leave_to_backend(const struct dp_stages *s, const struct lb_packet *packet, u
  * @param m  In and out, as dp_fit() makes it.
  * @return as dp_leave_to_backend(); or where it is the kernel's: LB_REPLY, it asked for a
  *         service's address and is the answer; DP_AWAY, it answered a probe, and is counted and
- *         freed; LB_TO_KERNEL; or LB_DROP_NO_SERVICE, there is no kernel.
+ *         freed; LB_DROP_MARTIAN_DESTINATION, it is for nobody; LB_TO_KERNEL; or
+ *         LB_DROP_NO_SERVICE, there is no kernel.
  */
 enum lb_verdict dp_leave(const struct dp_stages *s, const struct lb_packet *packet,
 	uint64_t now_ns, struct rte_mbuf **m, struct dp_decision *d) lb_must_check;

@@ -38,7 +38,8 @@ DROPS = ["truncated", "bad_ip_version", "bad_header_length", "bad_total_length",
          "no_backend", "no_next_hop", "too_big", "unsupported_l4", "vlan_depth", "no_service",
          "tx_full", "no_memory", "snaplen", "handoff_full", "port_down", "kernel_down",
          "fragment_bad", "fragment_overlap", "fragment_excess",
-         "martian_source", "echo_refused", "rate_limited", "link_multicast"]
+         "martian_source", "echo_refused", "rate_limited", "link_multicast",
+         "martian_destination", "source_route"]
 
 
 def backends(n, service="web"):

@@ -452,9 +452,10 @@ class Echo(ReplyCase):
              b"\x07\x07\x08" + vip + b"\0"),
             ("a route that is full", b"\x07\x07\x08\1\2\3\4\0",
              b"\x07\x07\x08\1\2\3\4\0"),
-            ("loose source route", b"\x83\x07\x04\1\2\3\4\0", None),
-            ("strict source route", b"\x89\x07\x04\1\2\3\4\0", None),
-            ("malformed", b"\x07\x2a\x04\0", None),
+            ("loose source route", b"\x83\x07\x04\1\2\3\4\0", "source_route"),
+            ("strict source route", b"\x89\x07\x04\1\2\3\4\0", "source_route"),
+            ("a source route that is used up", b"\x83\x07\x08\1\2\3\4\0", "kernel"),
+            ("malformed", b"\x07\x2a\x04\0", "kernel"),
         ]
         packets = [at(i, self.ask(4, i, b"ping", options=options))
                    for i, (_, options, _) in enumerate(rows)]
@@ -462,8 +463,10 @@ class Echo(ReplyCase):
         for (words, _, expected), d, left in zip(rows, result.decisions,
                                                  self.outputs(result, packets)):
             with self.subTest(words):
-                self.assertEqual(d["verdict"], "kernel" if expected is None else "reply")
-                if expected is not None:
+                if isinstance(expected, str):
+                    self.assertEqual(d["reason"] or d["verdict"], expected)
+                else:
+                    self.assertEqual(d["verdict"], "reply")
                     self.assertEqual(left[0][34:34 + len(expected)], expected)
                     wire.parse_icmp(wire.parse_ip(left[0][14:]))
 
@@ -671,14 +674,14 @@ class EchoInFragments(ReplyCase):
         packets = [at(i + k / 10, part) for i, ping in enumerate(asked)
                    for k, part in enumerate(wire.pieces(ping, 208))]
         result = self.same(packets, self.SETTINGS)
-        self.assertEqual(result.column("verdict"), ["reply"] * 2 + ["kernel"] * 2)
+        self.assertEqual(result.column("reason"), [None] * 2 + ["source_route"] * 2)
         first = self.outputs(result, packets)[0][0]
         self.assertEqual(first[34:46], b"\1" * 4 + b"\x07\x07\x08" + wire.address(VIP) + b"\0")
 
     def test_a_later_one_that_cannot_be_answered(self):
         """Its datagram has been answered: nobody else can make use of it."""
         asked = self.ask(4, 1, b"p" * 400)
-        refused = self.ask(4, 1, b"p" * 400, options=b"\x83\x07\x04\1\2\3\4\0")
+        refused = self.ask(4, 1, b"p" * 400, options=b"\x83\x07\x08\1\2\3\4\0")
         packets = [at(0, wire.piece(asked, 0, 208, 1)),
                    at(1, wire.piece(refused, 208, 208, 0))]
         result = self.same(packets, self.SETTINGS)

@@ -164,6 +164,54 @@ class Words(lib.ReplayCase):
         self.check(pings, config(service("v4", address="0.0.0.0/0", port="any"),
                                  service("v6", address="::/0", port="any")))
 
+    def test_what_nobody_has_on_a_wire(self):
+        """RFC 1812, 5.3.7; RFC 4291: neither a wide prefix nor the kernel gets it."""
+        wide = config(service("v4", address="0.0.0.0/0", protocol="any", port="any"),
+                      service("v6", address="::/0", protocol="any", port="any"))
+        rows = []
+        for client, nobody in ((CLIENT, "127.0.0.1"), (CLIENT, "127.255.255.255"),
+                               (CLIENT, "0.0.0.0"), (CLIENT, "0.0.0.1"), (CLIENT6, "::1"),
+                               (CLIENT6, "::")):
+            cut = wire.pieces(wire.udp(client, nobody, 1, 80, b"x" * 100), 64)
+            rows += [(f"{nobody} by {word}", at(0, packet), "martian_destination")
+                     for word, packet in (
+                         ("TCP", wire.tcp(client, nobody, 1, 80)),
+                         ("echo", wire.echo_request(client, nobody)),
+                         ("GRE", wire.ip(client, nobody, wire.GRE, b"\0" * 20)),
+                         ("a first fragment", cut[0]), ("a later one", cut[1]))]
+        self.check(rows, wide)
+        self.check(rows, config(service()))
+        self.check([("the next", at(0, wire.tcp(CLIENT, "128.0.0.1", 1, 80)), "forward"),
+                    ("the next over IPv6", at(0, wire.tcp(CLIENT6, "::2", 1, 80)), "forward")],
+                   wide)
+
+    def test_source_routes(self):
+        """RFC 7126, 4.3 and 4.4; RFC 5095."""
+        rows = []
+        for kind in (b"\x83", b"\x89"):
+            for words, route, expected in (("to be followed", b"\7\4\1\2\3\4\0", "source_route"),
+                                           ("used up", b"\7\x08\1\2\3\4\0", "forward")):
+                options = kind + route
+                cut = wire.pieces(wire.udp(CLIENT, VIP, 1, 80, b"x" * 100, options=options), 64)
+                rows += [
+                    (words, at(0, wire.tcp(CLIENT, VIP, 1, 80, options=options)), expected),
+                    ("a later fragment " + words, at(0, cut[1]),
+                     "fragment_unmatched" if expected == "forward" else expected),
+                    ("for another " + words, at(0, wire.tcp(CLIENT, "198.51.100.99", 1, 80,
+                                                            options=options)), "kernel")]
+            rows.append(("a ping", at(0, wire.echo_request(
+                CLIENT, VIP, options=kind + b"\7\4\1\2\3\4\0")), "source_route"))
+        segment = wire.tcp(CLIENT6, VIP6, 1, 80)
+        for words, data, expected in (
+                ("type 0 with a segment left", b"\0\1" + bytes(20), "source_route"),
+                ("type 0 that is over", b"\0\0" + bytes(20), "forward"),
+                ("type 4 with a segment left", b"\4\1" + bytes(20), "kernel")):
+            routed = wire.extension(6, data) + segment[40:]
+            rows.append((words, at(0, segment[:4] + struct.pack("!HB", len(routed), 43) +
+                                   segment[7:40] + routed), expected))
+        self.check(rows, config(service(protocol="any"),
+                                service("web6", address=VIP6, protocol="any")))
+
     def test_frames_to_a_group_of_the_link(self):
         """Nobody forwards those (RFC 1812, section 5.3.4), of flows that are known either."""
         rows = []
@@ -185,7 +233,7 @@ class Words(lib.ReplayCase):
                     ("a first fragment", at(0, first, dst=dst), "link_multicast"),
                     ("a later fragment", at(0, later, dst=dst), "link_multicast"),
                     ("a wrong port", at(0, wire.tcp(client, vip, 1, 81), dst=dst), "kernel"),
-                    ("a ping", at(0, wire.echo_request(client, vip), dst=dst), "kernel"),
+                    ("a ping", at(0, wire.echo_request(client, vip), dst=dst), "link_multicast"),
                     ("another address", at(0, wire.tcp(client, other, 1, 80), dst=dst),
                      "kernel")]
         self.check(rows)

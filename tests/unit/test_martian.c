@@ -35,6 +35,27 @@ static const struct row {
 	{"a port's neighbour", "192.0.2.2", "198.51.100.10", false},
 };
 
+static const struct {
+	const char *sentence;
+	const char *dst;
+	bool is_martian;
+} destinations[] = {
+	{"a host", "198.51.100.10", false},
+	{"this network", "0.0.0.0", true},
+	{"the last of it", "0.255.255.255", true},
+	{"the first beyond it", "1.0.0.0", false},
+	{"the last before loopback", "126.255.255.255", false},
+	{"the first of loopback", "127.0.0.0", true},
+	{"the first beyond loopback", "128.0.0.0", false},
+	{"a group", "224.0.0.1", false},
+	{"everybody", "255.255.255.255", false},
+	{"unspecified over IPv6", "::", true},
+	{"loopback over IPv6", "::1", true},
+	{"the next of it", "::2", false},
+	{"one that differs early", "100::1", false},
+	{"a group over IPv6", "ff02::1", false},
+};
+
 static struct lb_addr
 to_addr(const char *text)
 {
@@ -73,11 +94,24 @@ test_sources(void **state)
 	free(mem);
 }
 
+static void
+test_destinations(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(destinations); i++) {
+		const struct lb_addr dst = to_addr(destinations[i].dst);
+
+		EXPECT(lb_martian_destination(&dst) == destinations[i].is_martian, "%s",
+			destinations[i].sentence);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_destinations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,7 +236,7 @@ test_json_has_the_names_of_the_interface_in_order(void **state)
 		"\"handoff_full\":0,\"port_down\":0,\"kernel_down\":0,"
 		"\"fragment_bad\":0,\"fragment_overlap\":0,\"fragment_excess\":0,"
 		"\"martian_source\":0,\"echo_refused\":0,\"rate_limited\":0,"
-		"\"link_multicast\":0},"
+		"\"link_multicast\":0,\"martian_destination\":0,\"source_route\":0},"
 		"\"services\":[{\"name\":\"web\",\"packets\":2000,\"bytes\":93000,\"flows\":30,"
 		"\"table\":{\"algorithm\":\"maglev\",\"size\":65537},\"backends\":["
 		"{\"name\":\"web-1\",\"packets\":1500,\"bytes\":90000,\"flows\":20,"

@@ -41,6 +41,8 @@ static const struct {
 	{LB_DROP_ECHO_REFUSED, "drop", "echo_refused"},
 	{LB_DROP_RATE_LIMITED, "drop", "rate_limited"},
 	{LB_DROP_LINK_MULTICAST, "drop", "link_multicast"},
+	{LB_DROP_MARTIAN_DESTINATION, "drop", "martian_destination"},
+	{LB_DROP_SOURCE_ROUTE, "drop", "source_route"},
 };
 
 static void
