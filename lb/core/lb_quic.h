@@ -12,6 +12,13 @@
  * server's is LB_QUIC_NONE, and the caller goes by the 5-tuple: another protocol's datagram,
  * another version of QUIC, an id that the client made up, one that is cut off.
  *
+ * Long headers are looked at in versions 1 and 2 alone, short ones of whatever version. Every
+ * version has its ids where RFC 8999 says, and the draft ("Version Invariance of QUIC-LB")
+ * would have those of any looked at. But a header is known to be long by one bit, which another
+ * protocol's datagram may have set, too; with the version it is sure. What another version
+ * loses by it is little: it has long headers while a connection begins, when its flow's entry
+ * is new and its client has not moved.
+ *
  * A client makes up the ids of its first packets, so that such an id can be a server's by
  * chance, the more likely the shorter server ids are. That does no harm: the client goes on
  * with it until the server it names answers.
