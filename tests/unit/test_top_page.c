@@ -29,7 +29,7 @@ make_answer(size_t n_backends, json_int_t factor)
 	json_t *backends = json_array();
 	json_t *drops = json_object();
 	json_t *workers = json_array();
-	char name[16];
+	char name[32];
 
 	for (size_t i = 0; i < n_backends; i++) {
 		(void)snprintf(name, sizeof(name), "b%zu", i);
