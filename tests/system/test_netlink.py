@@ -22,7 +22,7 @@ import unittest
 PROGRAM = os.environ.get("NETLINK_PROBE", "")
 SHUNTD = os.environ.get("SHUNTD", "")
 # Of one change to be seen, also under sanitizers on a busy machine.
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 NEAR = f"shunt-netlink-{os.getpid()}-near"
 FAR = f"shunt-netlink-{os.getpid()}-far"
@@ -219,6 +219,16 @@ class NetlinkCase(unittest.TestCase):
         self.assertEqual(self.probe.command("show"), 0)
         self.assertEqual({dst: self.probe.known.get(dst) for dst in dsts}, dsts)
 
+    def wait_until(self, is_true):
+        end = time.monotonic() + TIMEOUT_S
+        while not is_true():
+            if time.monotonic() > end:
+                self.fail(f"not in time: {near('addr show')}{near('neigh show')}\n{self.words()}")
+            time.sleep(0.02)
+
+    def words(self):
+        return f"{self.probe.known}"
+
     def end(self):
         self.assertEqual(self.probe.end(), 0)
 
@@ -373,19 +383,19 @@ class Changes(NetlinkCase):
         self.watch(*dsts)
         self.expect({dst: self.at(0) for dst in dsts})
         self.probe.take_all(1)
-        n_callbacks = self.probe.n_callbacks
-        near("route replace 203.0.113.0/24 via 10.0.1.2")
-        self.expect({dst: self.at(1) for dst in dsts})
-        # Unresolved may be seen once, where nobody had asked for 10.0.1.2 before.
-        self.assertLessEqual(self.probe.n_callbacks - n_callbacks, 2)
-        self.probe.take_all(1)
-        n_callbacks = self.probe.n_callbacks
-        began = time.monotonic()
-        batch(NEAR, [f"route add {dst}/32 via 10.0.0.2" for dst in dsts])
-        took_ms = 1000 * (time.monotonic() - began)
-        self.expect({dst: self.at(0) for dst in dsts})
-        # One in 5 ms at the most.
-        self.assertLessEqual(self.probe.n_callbacks - n_callbacks, 1 + took_ms / 5)
+        # One change for all of them, and many while it does not get to run.
+        for via, changes in (("10.0.1.2", ["route replace 203.0.113.0/24 via 10.0.1.2"]),
+                             ("10.0.0.2", [f"route add {dst}/32 via 10.0.0.2" for dst in dsts])):
+            n_callbacks = self.probe.n_callbacks
+            self.probe.process.send_signal(signal.SIGSTOP)
+            batch(NEAR, changes)
+            began = time.monotonic()
+            self.probe.process.send_signal(signal.SIGCONT)
+            self.expect({dst: self.at(int(via == "10.0.1.2")) for dst in dsts})
+            took_ms = 1000 * (time.monotonic() - began)
+            # One in 5 ms at the most.
+            self.assertLessEqual(self.probe.n_callbacks - n_callbacks, 1 + took_ms / 5)
+            self.probe.take_all(1)
 
     def test_a_callback_tells_of_a_change(self):
         self.watch("10.0.0.2")
@@ -421,9 +431,10 @@ class Neighbours(NetlinkCase):
         for _ in range(3):
             near("neigh del 10.0.0.2 dev lan0")
             near("neigh del fd00:0::2 dev lan0")
+            self.wait_until(lambda: neigh_states("10.0.0.2") == ["REACHABLE"] ==
+                            neigh_states("fd00::2"))
             self.probe.take_all(0.3)
             self.expect({"10.0.0.2": self.at(0), "fd00::2": self.at(0)})
-            self.assertEqual(len(neigh_states("10.0.0.2")), 1)
 
     def test_one_that_is_stale_is_confirmed(self):
         sysctl(NEAR, "ipv4/neigh/lan0/delay_first_probe_time", 1)
@@ -502,10 +513,11 @@ class Floods(NetlinkCase):
                       f"route add 198.18.{i // 250}.{i % 250}/32 via 10.0.0.2",
                       "route replace 203.0.113.1/32 via 10.0.0.2"]
         batch(NEAR, lines)
-        # The last words, told in the middle of it all.
+        # The last words, told in the middle of it all; permanent, so that nothing is asked of
+        # the neighbour that would correct them.
         batch(NEAR, ["route replace 203.0.113.1/32 via 10.0.1.2",
                      "route replace 2001:db8::/32 via fd00:1::2",
-                     f"neigh replace 10.0.0.2 lladdr {OTHER_MAC} dev lan0 nud reachable"])
+                     f"neigh replace 10.0.0.2 lladdr {OTHER_MAC} dev lan0 nud permanent"])
 
     def check_after(self):
         self.expect({"203.0.113.1": self.at(1), "2001:db8::1": self.at(1),
@@ -529,13 +541,14 @@ class Floods(NetlinkCase):
         self.check_after()
 
     def test_a_thousand_destinations(self):
-        # The kernel's own limit on neighbours is 1,024 for each family.
-        v4 = [f"10.9.{i // 200}.{i % 200 + 1}" for i in range(400)]
-        v6 = [f"fd09::{i:x}" for i in range(1, 401)]
-        behind = [f"203.0.113.{i}" for i in range(200)]
+        # The kernel's table of neighbours is one for all namespaces: from 512 of a family on it
+        # may forget some, of 1,024 it refuses more.
+        v4 = [f"10.9.0.{i}" for i in range(1, 201)]
+        v6 = [f"fd09::{i:x}" for i in range(1, 201)]
+        behind = [f"203.0.{112 + i // 200}.{i % 200}" for i in range(600)]
         near("route add 10.9.0.0/16 dev lan0")
         near("route add fd09::/64 dev lan1")
-        near("route add 203.0.113.0/24 via 10.0.1.2")
+        near("route add 203.0.112.0/22 via 10.0.1.2")
         far("route add local 10.9.0.0/16 dev lo")
         batch(FAR, [f"addr add {dst}/128 dev lan1 nodad" for dst in v6])
         began = time.monotonic()
@@ -544,7 +557,7 @@ class Floods(NetlinkCase):
                      **{dst: self.at(1) for dst in behind}})
         print(f"1,000 destinations: {time.monotonic() - began:.2f} s, "
               f"{self.probe.n_callbacks} callbacks", file=sys.stderr)
-        near("route replace 203.0.113.0/24 via 10.0.0.3")
+        near("route replace 203.0.112.0/22 via 10.0.0.3")
         self.expect({dst: self.at(0) for dst in behind})
         batch(NEAR, [f"route add {dst}/32 via 10.0.1.3" for dst in behind])
         self.expect({dst: self.at(1) for dst in behind})
@@ -652,13 +665,6 @@ class Twins(NetlinkCase):
     def words(self):
         return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
 
-    def wait_until(self, is_true):
-        end = time.monotonic() + TIMEOUT_S
-        while not is_true():
-            if time.monotonic() > end:
-                self.fail(f"not in time: {near('addr show')}\n{self.words()}")
-            time.sleep(0.02)
-
     def twin(self):
         return json.loads(near("-j addr show wan"))[0]
 
@@ -719,7 +725,7 @@ class Twins(NetlinkCase):
     def test_the_news_of_it_are_lost(self):
         """It went down and came up, and the kernel had no room to say so."""
         self.process.send_signal(signal.SIGSTOP)
-        lines = [f"neigh replace 10.0.{i % 2}.{i // 2 % 200 + 9} lladdr {OTHER_MAC} "
+        lines = [f"neigh replace 10.0.{i % 2}.{i // 2 % 50 + 9} lladdr {OTHER_MAC} "
                  f"dev lan0 nud {'reachable' if i % 3 else 'stale'}" for i in range(20000)]
         batch(NEAR, lines)
         batch(NEAR, ["link set wan down", "link set wan up"])
@@ -729,7 +735,6 @@ class Twins(NetlinkCase):
         self.wait_until(lambda: self.addresses() >= self.ADDRESSES)
         self.ping()
         self.finish()
-
 
 
 def main():
