@@ -173,7 +173,7 @@ run(const struct options *options, struct cfg_model *model, struct dp *dp)
 static int
 start(const struct options *options, struct cfg_model *model)
 {
-	struct dp_port_conf ports[DP_PORTS_MAX];
+	struct dp_port_conf ports[LB_PORTS_MAX];
 	const struct cfg_dataplane *plane = &model->dataplane;
 	struct dp_start_conf start_conf = {.program = options->program,
 		.ports = ports,

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lb_limits.h"
 #include "options.h"
 #include "replay_run.h"
 
-#define WORKERS_MAX 128u
-#define LOOPS_MAX   1000000000u
+#define LOOPS_MAX 1000000000u
 
 /* Without a letter of its own. */
 enum { OPTION_PLOT = 256 };
@@ -28,7 +28,7 @@ static const char help[] =
 	"  -w, --write OUT.pcap      write what is forwarded; - is standard output, and\n"
 	"                            the report then goes to standard error\n"
 	"  -p, --port NAME           leave by this port (default: the first)\n"
-	"  -n, --workers N           spread the flows over N workers, 1..128 (default: 1)\n"
+	"  -n, --workers N           spread the flows over N workers, 1..127 (default: 1)\n"
 	"  -l, --loop N              replay it N times, time going on (default: 1)\n"
 	"  -r, --report text|json    how the report is written (default: text)\n"
 	"  -j, --json                the same as --report json\n"
@@ -75,7 +75,7 @@ parse_report(const char *text, bool *is_json)
 static int
 take_option(int option, const char *value, struct replay_options *out)
 {
-	const struct options_range workers = {1, WORKERS_MAX};
+	const struct options_range workers = {1, LB_WORKERS_MAX};
 	const struct options_range loops = {1, LOOPS_MAX};
 	int ret = 0;
 

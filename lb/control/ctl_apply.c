@@ -559,11 +559,11 @@ translate(struct ctl_apply *apply, struct build *build)
 /* Their addresses are nobody else's to send from; those that are open can also answer. */
 static void
 translate_ports(const struct build *build, struct dp_snapshot_conf *conf,
-	struct dp_snapshot_port_conf ports[static DP_PORTS_MAX])
+	struct dp_snapshot_port_conf ports[static LB_PORTS_MAX])
 {
 	const struct cfg_dataplane *plane = &build->model->dataplane;
 
-	for (size_t i = 0; i < plane->n_ports && i < DP_PORTS_MAX; i++) {
+	for (size_t i = 0; i < plane->n_ports && i < LB_PORTS_MAX; i++) {
 		struct dp_snapshot_port_conf *to = &ports[conf->n_ports++];
 		struct dp_port_info info;
 
@@ -671,7 +671,7 @@ ctl_apply_build(struct ctl_apply *apply, const struct cfg_model *model,
 		.hash_seed = model->hash_seed,
 		.has_kernel = model->dataplane.kernel != CFG_KERNEL_NONE,
 	};
-	struct dp_snapshot_port_conf ports[DP_PORTS_MAX];
+	struct dp_snapshot_port_conf ports[LB_PORTS_MAX];
 	const uint32_t n_services = ctl_names_count(apply->services);
 	const uint32_t n_backends = ctl_names_count(apply->backends);
 	uint32_t *place_of;

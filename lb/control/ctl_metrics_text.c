@@ -213,7 +213,7 @@ put_workers(const struct ctl_daemon *daemon, const struct ctl_metrics_busy *busy
 	const uint32_t n_asked = ctl_daemon_view(daemon)->model.dataplane.flow_entries;
 	const struct dp *dp = ctl_daemon_dp(daemon);
 	const unsigned int n = dp_n_workers(dp);
-	struct dp_worker_figures figures[DP_WORKERS_MAX];
+	struct dp_worker_figures figures[LB_WORKERS_MAX];
 	uint64_t n_entries = 0;
 
 	for (unsigned int i = 0; i < n; i++) {

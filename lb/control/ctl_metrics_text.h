@@ -15,8 +15,8 @@
 /** How busy each worker was between the last two samples. */
 struct ctl_metrics_busy {
 	uint64_t last_ns;
-	uint64_t last_turns_ns[DP_WORKERS_MAX];
-	double ratio[DP_WORKERS_MAX]; /**< of its time in turns that found packets, 0 to 1 */
+	uint64_t last_turns_ns[LB_WORKERS_MAX];
+	double ratio[LB_WORKERS_MAX]; /**< of its time in turns that found packets, 0 to 1 */
 };
 
 /** Take a sample; all zero is none yet. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ctl_ports.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -12,9 +11,6 @@
 #include <unistd.h>
 
 #include "ctl_log.h"
-
-static_assert(LB_PORTS_MAX <= DP_PORTS_MAX && LB_WORKERS_MAX <= DP_WORKERS_MAX,
-	"what a configuration may have, a plane takes");
 
 const char *const ctl_port_link_words[] = {
 	[CTL_PORT_UP] = "up",

@@ -42,7 +42,7 @@ struct ctl_ports {
 	struct {
 		struct ctl_port_side device;
 		struct ctl_port_side twin;
-	} ports[DP_PORTS_MAX];
+	} ports[LB_PORTS_MAX];
 };
 
 /** What is to be told of a port's link. */

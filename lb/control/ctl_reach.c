@@ -130,7 +130,7 @@ find_path(const struct ctl_reach *reach, const struct lb_addr *dst, struct ctl_p
 
 	*out = (struct ctl_path){.dst = *dst};
 	if (ctl_netlink_find(reach->netlink, dst, &hop)) {
-		for (size_t i = 0; i < DP_PORTS_MAX; i++) {
+		for (size_t i = 0; i < LB_PORTS_MAX; i++) {
 			if (reach->if_index[i] == 0 || reach->if_index[i] != hop.if_index)
 				continue;
 			out->port = (uint16_t)i;

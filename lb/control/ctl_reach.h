@@ -15,7 +15,7 @@
 
 struct ctl_reach {
 	struct ctl_netlink *netlink;
-	int if_index[DP_PORTS_MAX]; /**< of each port's kernel interface; 0: none */
+	int if_index[LB_PORTS_MAX]; /**< of each port's kernel interface; 0: none */
 
 	/* Of the model before. */
 	struct lb_addr *addrs; /**< its backends', in its order */

@@ -251,7 +251,7 @@ static int
 on_workers(const struct ctl_daemon *daemon, const char *param, struct dp_answer *answer)
 {
 	const unsigned int n = dp_n_workers(ctl_daemon_dp(daemon));
-	struct dp_worker_figures figures[DP_WORKERS_MAX];
+	struct dp_worker_figures figures[LB_WORKERS_MAX];
 
 	if (param != NULL)
 		return -EINVAL;

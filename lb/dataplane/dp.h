@@ -23,6 +23,7 @@
 #include "lb_encap.h"
 #include "lb_filter.h"
 #include "lb_flow_table.h"
+#include "lb_limits.h"
 #include "lb_picker.h"
 #include "lb_quic.h"
 #include "lb_service_table.h"
@@ -233,7 +234,7 @@ void dp_snapshot_destroy(struct dp_snapshot *snapshot);
 struct dp; /* opaque */
 
 struct dp_conf {
-	unsigned int n_workers;          /**< 1..DP_WORKERS_MAX */
+	unsigned int n_workers;          /**< 1..LB_WORKERS_MAX */
 	struct lb_flow_table_conf flows; /**< of each worker */
 	uint64_t flow_seed;   /**< flows are known by their hash under it, for good; the first
 				   hash_seed will do, and spares a second hash */
@@ -294,7 +295,7 @@ struct dp_start_conf {
 	const char *program; /**< argv[0], for messages */
 	const struct dp_port_conf *ports;
 	size_t n_ports;
-	unsigned int n_workers; /**< 1..DP_WORKERS_MAX: an lcore each, besides the main one */
+	unsigned int n_workers; /**< 1..LB_WORKERS_MAX: an lcore each, besides the main one */
 	uint32_t n_waiting;     /**< as in struct dp_conf: they are in the ports' buffers */
 	const char *extra;      /**< more arguments of the EAL, split at blanks; NULL: none */
 	const char *instance; /**< what no other daemon of the machine has: its control socket's
@@ -316,14 +317,10 @@ struct dp_footprint {
  *
  * @param n_flow_entries  Of a worker, as configured: 1..LB_FLOW_ENTRIES_MAX.
  * @param n_services      0..LB_SERVICES_MAX.
- * @param n_workers       1..DP_WORKERS_MAX.
+ * @param n_workers       1..LB_WORKERS_MAX.
  */
 struct dp_footprint dp_footprint(uint32_t n_flow_entries, size_t n_services,
 	unsigned int n_workers);
-
-/** Most workers and ports of one plane. */
-#define DP_WORKERS_MAX 128u
-#define DP_PORTS_MAX   16u
 
 /** Workers where the configuration leaves it open: a CPU for control, the rest theirs. */
 unsigned int dp_workers_auto(void);

@@ -15,7 +15,7 @@
 /* The flags of a fan-out, beside its type, in the upper half of its argument. */
 #define FLAGS_SHIFT 16
 
-#define SOCKETS_MAX (DP_PORTS_MAX * DP_WORKERS_MAX)
+#define SOCKETS_MAX (LB_PORTS_MAX * LB_WORKERS_MAX)
 
 struct fanout_socket {
 	int fd;

@@ -33,7 +33,7 @@ struct dp_loop {
 	struct dp_worker *worker;
 	uint64_t now_ns;
 	struct dp_burst burst;
-	struct outbox out[DP_PORTS_MAX];
+	struct outbox out[LB_PORTS_MAX];
 	struct leaving uncounted[DP_BURST_MAX]; /* of what the kernel sends */
 	struct rte_mbuf *dropped[DP_BURST_MAX]; /* counted, and to be freed */
 	uint16_t n_dropped;

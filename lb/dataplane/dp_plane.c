@@ -71,7 +71,7 @@ create_spare(struct dp *dp, const struct dp_conf *conf)
 static void
 destroy_mail(struct dp *dp)
 {
-	for (unsigned int i = 0; i < DP_WORKERS_MAX; i++) {
+	for (unsigned int i = 0; i < LB_WORKERS_MAX; i++) {
 		rte_ring_free(dp->mail[i].packets);
 		rte_ring_free(dp->mail[i].firsts);
 	}
@@ -150,7 +150,7 @@ dp_create(const struct dp_conf *conf, uint64_t now_ns, struct dp **out)
 	struct dp *dp;
 	int ret;
 
-	if (conf->n_workers == 0 || conf->n_workers > DP_WORKERS_MAX)
+	if (conf->n_workers == 0 || conf->n_workers > LB_WORKERS_MAX)
 		return -EINVAL;
 	full = fill_in(conf);
 	dp = calloc(1, sizeof(*dp));

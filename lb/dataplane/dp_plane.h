@@ -26,20 +26,20 @@ struct dp {
 	dp_trace_ref trace;
 	struct rte_rcu_qsbr *qsbr;
 	size_t qsbr_bytes;
-	struct dp_worker *workers[DP_WORKERS_MAX];
+	struct dp_worker *workers[LB_WORKERS_MAX];
 	unsigned int n_workers;
 	struct rte_mempool *spare; /**< for pieces of what is cut */
 	uint32_t n_waiting; /**< fragments that may wait, with all workers; their buffers' bytes
 			     */
 	uint64_t waiting_bytes;
-	struct dp_mail mail[DP_WORKERS_MAX]; /**< by worker; without rings where it is alone */
+	struct dp_mail mail[LB_WORKERS_MAX]; /**< by worker; without rings where it is alone */
 	struct dp_probes probes;
 
 	/* Of a plane with ports; constant while it runs. */
-	struct dp_port ports[DP_PORTS_MAX];
+	struct dp_port ports[LB_PORTS_MAX];
 	size_t n_ports;
 	uint16_t port_of[RTE_MAX_ETHPORTS]; /**< place among ports of an ethdev's id */
-	struct dp_lcore lcores[DP_WORKERS_MAX];
+	struct dp_lcore lcores[LB_WORKERS_MAX];
 	unsigned int n_running;
 };
 

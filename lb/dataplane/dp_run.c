@@ -50,9 +50,9 @@ create_loops(struct dp *dp)
 int
 dp_open_ports(struct dp *dp, const struct dp_port_conf ports[], size_t n_ports, FILE *messages)
 {
-	if (n_ports > DP_PORTS_MAX) {
+	if (n_ports > LB_PORTS_MAX) {
 		(void)fprintf(messages, "%zu ports are too many; there may be %u\n", n_ports,
-			DP_PORTS_MAX);
+			LB_PORTS_MAX);
 		return -E2BIG;
 	}
 	for (size_t i = 0; i < n_ports; i++) {

@@ -71,7 +71,7 @@ struct dp_backend {
 
 static_assert(offsetof(struct dp_backend, encap.bytes) + 28 <= LB_CACHE_LINE,
 	"IPv4 and UDP are on the first line");
-static_assert(DP_PORTS_MAX <= UINT8_MAX, "a port is a byte");
+static_assert(LB_PORTS_MAX <= UINT8_MAX, "a port is a byte");
 static_assert(sizeof(struct dp_backend) == (size_t)2 * LB_CACHE_LINE, "a backend is two lines");
 
 /** A port that answers ARP and ND. */

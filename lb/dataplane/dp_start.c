@@ -72,7 +72,7 @@ dp_workers_auto(void)
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0 || CPU_COUNT(&cpus) < 2)
 		return 1;
 	return RTE_MIN((unsigned int)CPU_COUNT(&cpus) - 1,
-		RTE_MIN(DP_WORKERS_MAX, RTE_MAX_LCORE - 1u));
+		RTE_MIN(LB_WORKERS_MAX, RTE_MAX_LCORE - 1u));
 }
 
 /* The EAL's arguments in the making: it keeps pointers into them for the process' life. */
@@ -112,7 +112,7 @@ add_argument(struct arguments *args, const char *format, ...)
 static int
 add_lcores(struct arguments *args, unsigned int n_workers)
 {
-	static char text[CPU_SETSIZE * 5 + DP_WORKERS_MAX * 12];
+	static char text[CPU_SETSIZE * 5 + LB_WORKERS_MAX * 12];
 	cpu_set_t cpus;
 	size_t used;
 	int cpu = CPU_SETSIZE;

@@ -207,7 +207,7 @@ dp_trace_begin(struct dp *dp, const struct dp_trace_conf *conf)
 	for (unsigned int i = 0; i < trace->n_lanes; i++) {
 		struct lane *lane = &trace->lanes[i];
 
-		lane->random = dp_now_ns() * DP_WORKERS_MAX + i + 1;
+		lane->random = dp_now_ns() * LB_WORKERS_MAX + i + 1;
 		lane->gap = draw_gap(&lane->random, conf->sample);
 	}
 	/* Release: pairs with the acquire in dp_trace_of(). */
