@@ -81,8 +81,12 @@ ctl_log_lines(enum ctl_log_level level, const char *text)
 {
 	while (*text != '\0') {
 		const size_t n = strcspn(text, "\n");
+		char *line = strndup(text, n);
 
-		write_line(level, "", text, (int)n);
+		if (line != NULL)
+			make_plain(line);
+		write_line(level, "", line != NULL ? line : text, (int)n);
+		free(line);
 		text += n + (text[n] == '\n');
 	}
 }

@@ -117,6 +117,9 @@ test_each_of_many_lines_has_its_level(void **state)
 	assert_string_equal(text, "f:1:2: a\nf:3:4: b\n");
 	take_log(OURS, write_lines, "", text);
 	assert_string_equal(text, "");
+	/* A file's name may have anything in it. */
+	take_log(OURS, write_lines, "\x1b[1m\r:1:2: \xc3\xa4\n\n\tb\n", text);
+	assert_string_equal(text, "<3>?[1m?:1:2: \xc3\xa4\n<3>\n<3>?b\n");
 }
 
 static void
