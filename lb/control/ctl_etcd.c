@@ -19,6 +19,10 @@
 
 /* A watch that has lasted this long was a good one: the next failure is a new one. */
 #define STABLE_MS 10000u
+/* How often a watch is held against what etcd says if it is asked; and for how long it may be
+ * behind that. */
+#define LOOK_MS   10000u
+#define BEHIND_MS 5000u
 /* Before a copy that could not be written is tried again. */
 #define COPY_AGAIN_MS 10000u
 
@@ -59,6 +63,10 @@ struct ctl_etcd {
 
 	/* The thread's own. */
 	struct ctl_etcd_client *client;
+	struct ctl_etcd_client *looker; /* beside the watch */
+	uint64_t look_ms;               /* when it looks next */
+	uint64_t behind_ms;             /* the watch has until then; 0: it is not behind */
+	struct known behind;            /* what was known when it was found to be */
 	struct ctl_backoff backoff;
 	unsigned int told;
 	uint64_t watching_since_ms; /* 0: it is not */
@@ -194,6 +202,8 @@ static void
 note_watching(struct ctl_etcd *etcd)
 {
 	etcd->watching_since_ms = ctl_loop_now_ms();
+	etcd->look_ms = etcd->watching_since_ms + LOOK_MS;
+	etcd->behind_ms = 0;
 	lock(etcd);
 	set_link(etcd, CTL_ETCD_WATCHING);
 	unlock(etcd);
@@ -308,10 +318,73 @@ on_watch(void *context, struct ctl_etcd_answer *answer)
 	return ret;
 }
 
+static struct known
+read_known(struct ctl_etcd *etcd)
+{
+	struct known known;
+
+	lock(etcd);
+	known = etcd->known;
+	unlock(etcd);
+	return known;
+}
+
+/* What etcd has, if it is asked: is the watch behind that? */
+static int
+look(struct ctl_etcd *etcd)
+{
+	struct ctl_etcd_answer answer;
+	struct known known;
+	struct known there;
+	int ret = ctl_etcd_client_look(etcd->looker, etcd->client, &answer, etcd->why);
+
+	if (ret != 0)
+		return ret;
+	there = known_of(&answer);
+	ctl_etcd_answer_fini(&answer);
+	known = read_known(etcd);
+	etcd->look_ms = ctl_loop_now_ms() + LOOK_MS;
+	if (there.cluster == known.cluster &&
+		(there.revision < known.revision || there.key_revision == known.key_revision))
+		return 0;
+	etcd->behind = known;
+	etcd->behind_ms = ctl_loop_now_ms() + BEHIND_MS;
+	return 0;
+}
+
+/*
+ * A watch that tells nothing may have nothing to tell; or a proxy keeps it that passes nothing
+ * on, or its member hangs, and the kernel of either answers for it. So now and then etcd is
+ * asked by another connection.
+ */
+static int
+on_turn(void *context)
+{
+	struct ctl_etcd *etcd = context;
+	const uint64_t now_ms = ctl_loop_now_ms();
+	struct known known;
+
+	if (etcd->behind_ms == 0)
+		return now_ms < etcd->look_ms ? 0 : look(etcd);
+	known = read_known(etcd);
+	if (known.cluster != etcd->behind.cluster || known.revision != etcd->behind.revision) {
+		etcd->behind_ms = 0;
+		return 0;
+	}
+	if (now_ms < etcd->behind_ms)
+		return 0;
+	(void)snprintf(etcd->why, sizeof(etcd->why),
+		"the watch is silent: it has told nothing since revision %" PRIu64
+		", and the key has changed",
+		known.revision);
+	return -EHOSTUNREACH;
+}
+
 /* Until something fails. -EAGAIN: nothing has, and it is to be done again. */
 static int
 load_and_watch(struct ctl_etcd *etcd)
 {
+	const struct ctl_etcd_watcher watcher = {on_watch, on_turn, etcd};
 	struct ctl_etcd_answer answer;
 	uint64_t from;
 	int ret = ctl_etcd_client_load(etcd->client, &answer, etcd->why);
@@ -325,7 +398,7 @@ load_and_watch(struct ctl_etcd *etcd)
 	ctl_etcd_answer_fini(&answer);
 	if (ret != 0)
 		return ret;
-	return ctl_etcd_client_watch(etcd->client, from, on_watch, etcd, etcd->why);
+	return ctl_etcd_client_watch(etcd->client, from, &watcher, etcd->why);
 }
 
 static void
@@ -738,7 +811,8 @@ ctl_etcd_create(const char *url, FILE *messages, struct ctl_etcd **out)
 	(void)pthread_condattr_destroy(&attributes);
 	etcd->copy_path = ctl_etcd_copy_path(etcd->conf.url.key);
 	if (etcd->copy_path == NULL ||
-		ctl_etcd_client_create(&etcd->conf, &etcd->is_over, &etcd->client) != 0) {
+		ctl_etcd_client_create(&etcd->conf, &etcd->is_over, &etcd->client) != 0 ||
+		ctl_etcd_client_create(&etcd->conf, &etcd->is_over, &etcd->looker) != 0) {
 		ctl_etcd_destroy(etcd);
 		return -ENOMEM;
 	}
@@ -783,6 +857,7 @@ ctl_etcd_stop(struct ctl_etcd *etcd)
 	(void)pthread_cond_signal(&etcd->is_ending);
 	unlock(etcd);
 	ctl_etcd_client_wake(etcd->client);
+	ctl_etcd_client_wake(etcd->looker);
 	(void)pthread_join(etcd->thread, NULL);
 	etcd->is_running = false;
 	ctl_loop_remove_fd(etcd->loop, etcd->fd);
@@ -800,6 +875,7 @@ ctl_etcd_destroy(struct ctl_etcd *etcd)
 		note_saving(etcd, ctl_etcd_copy_write(etcd->copy_path, etcd->conf.url.key,
 					  &etcd->unsaved));
 	ctl_etcd_client_destroy(etcd->client);
+	ctl_etcd_client_destroy(etcd->looker);
 	ctl_etcd_document_fini(&etcd->first);
 	ctl_etcd_document_fini(&etcd->unsaved);
 	ctl_etcd_document_fini(&etcd->offered);

@@ -53,10 +53,8 @@ struct exchange {
 	long status;
 	int ret; /* of whom the body is given to; it ends the exchange */
 
-	/* Of a watch; fn NULL: it is none. */
-	ctl_etcd_watch_fn fn;
-	void *context;
-	bool is_created;
+	const struct ctl_etcd_watcher *watcher; /* NULL: it is no watch */
+	bool is_created;                        /* of a watch: it has begun */
 };
 
 /* Configuration. */
@@ -202,7 +200,7 @@ take_line(struct exchange *exchange, const char *line, size_t n)
 		return ret;
 	exchange->is_created |= answer.is_created;
 	ret = exchange->is_created || answer.is_canceled
-		      ? exchange->fn(exchange->context, &answer)
+		      ? exchange->watcher->fn(exchange->watcher->context, &answer)
 		      : -EPROTO;
 	ctl_etcd_answer_fini(&answer);
 	return ret;
@@ -249,7 +247,7 @@ on_body(char *data, size_t size, size_t n, void *context)
 	else
 		exchange->ret = ctl_bytes_append(&exchange->body, data, n);
 	/* The body of an error is no line of a watch. */
-	if (exchange->ret == 0 && exchange->fn != NULL && exchange->status == HTTP_OK)
+	if (exchange->ret == 0 && exchange->watcher != NULL && exchange->status == HTTP_OK)
 		exchange->ret = take_lines(exchange, n_before);
 	return exchange->ret == 0 ? n : 0;
 }
@@ -312,12 +310,22 @@ prepare(struct exchange *exchange, const char *url, const char *request,
 	return bad | set_security(easy, client->conf);
 }
 
+/* As struct ctl_etcd_watcher has it. */
+static int
+take_turn(const struct exchange *exchange)
+{
+	if (exchange->watcher == NULL || !exchange->is_created)
+		return 0;
+	return exchange->watcher->turn(exchange->watcher->context);
+}
+
 /* Run what is prepared to its end. */
 static int
 transfer(struct exchange *exchange, char why[CTL_ETCD_WHY_BYTES])
 {
 	struct ctl_etcd_client *client = exchange->client;
 	int n_running = 1;
+	int ret;
 
 	while (n_running > 0) {
 		const uint64_t now_ms = ctl_loop_now_ms();
@@ -328,6 +336,9 @@ transfer(struct exchange *exchange, char why[CTL_ETCD_WHY_BYTES])
 			return -ECANCELED;
 		if (exchange->until_ms != 0 && now_ms >= exchange->until_ms)
 			return tell(client, why, -EHOSTUNREACH, "no answer in time");
+		ret = take_turn(exchange);
+		if (ret != 0)
+			return ret;
 		if (curl_multi_perform(client->multi, &n_running) != CURLM_OK)
 			return tell(client, why, -ENOMEM, "there is not enough memory");
 		message = curl_multi_info_read(client->multi, &n_left);
@@ -555,10 +566,25 @@ load_once(struct ctl_etcd_client *client, const char *request, struct ctl_etcd_a
 }
 
 int
+ctl_etcd_client_look(struct ctl_etcd_client *client, const struct ctl_etcd_client *as,
+	struct ctl_etcd_answer *out, char why[CTL_ETCD_WHY_BYTES])
+{
+	char *request = ctl_etcd_json_range(client->conf->url.key, true);
+	int ret;
+
+	if (client->endpoint != as->endpoint)
+		forget_login(client);
+	client->endpoint = as->endpoint;
+	ret = load_once(client, request, out, why);
+	free(request);
+	return ret;
+}
+
+int
 ctl_etcd_client_load(struct ctl_etcd_client *client, struct ctl_etcd_answer *out,
 	char why[CTL_ETCD_WHY_BYTES])
 {
-	char *request = ctl_etcd_json_range(client->conf->url.key);
+	char *request = ctl_etcd_json_range(client->conf->url.key, false);
 	int ret = -ENOMEM;
 
 	for (size_t i = 0; i < client->conf->url.n_endpoints; i++) {
@@ -592,13 +618,10 @@ ctl_etcd_client_put(struct ctl_etcd_client *client, const char *text, size_t n_b
 }
 
 int
-ctl_etcd_client_watch(struct ctl_etcd_client *client, uint64_t revision, ctl_etcd_watch_fn fn,
-	void *context, char why[CTL_ETCD_WHY_BYTES])
+ctl_etcd_client_watch(struct ctl_etcd_client *client, uint64_t revision,
+	const struct ctl_etcd_watcher *watcher, char why[CTL_ETCD_WHY_BYTES])
 {
-	struct exchange exchange = {.client = client,
-		.path = PATH_WATCH,
-		.fn = fn,
-		.context = context};
+	struct exchange exchange = {.client = client, .path = PATH_WATCH, .watcher = watcher};
 	char *request = ctl_etcd_json_watch(client->conf->url.key, revision);
 	int ret = ask(&exchange, request, why);
 

@@ -81,6 +81,13 @@ void ctl_etcd_client_turn(struct ctl_etcd_client *client);
  * -ENOMEM        No memory.
  */
 
+/**
+ * Ask at which revision the key is, without its value: the member alone that another client
+ * asks, and by a connection of this one's own, as the other may be watching.
+ */
+int ctl_etcd_client_look(struct ctl_etcd_client *client, const struct ctl_etcd_client *as,
+	struct ctl_etcd_answer *out, char why[CTL_ETCD_WHY_BYTES]) lb_must_check;
+
 /** Read the key; members are asked in turns until one answers. */
 int ctl_etcd_client_load(struct ctl_etcd_client *client, struct ctl_etcd_answer *out,
 	char why[CTL_ETCD_WHY_BYTES]) lb_must_check;
@@ -102,8 +109,23 @@ int ctl_etcd_client_put(struct ctl_etcd_client *client, const char *text, size_t
  */
 typedef int (*ctl_etcd_watch_fn)(void *context, struct ctl_etcd_answer *answer);
 
-/** Follow the key from a revision on, on the member that answered last; until that fails. */
+/** Who watches. */
+struct ctl_etcd_watcher {
+	ctl_etcd_watch_fn fn;
+	/**
+	 * Once the watch has begun: called each second, and oftener where lines come. As fn,
+	 * it ends the watch by a negative errno. It may take as long as a call of another
+	 * client's.
+	 */
+	int (*turn)(void *context);
+	void *context;
+};
+
+/**
+ * Follow the key from a revision on, on the member that answered last; until that fails.
+ * Whether it is silent because nothing happens, it does not know: turn may find out.
+ */
 int ctl_etcd_client_watch(struct ctl_etcd_client *client, uint64_t revision,
-	ctl_etcd_watch_fn fn, void *context, char why[CTL_ETCD_WHY_BYTES]) lb_must_check;
+	const struct ctl_etcd_watcher *watcher, char why[CTL_ETCD_WHY_BYTES]) lb_must_check;
 
 #endif

@@ -45,9 +45,9 @@ make_key(const char *key)
 }
 
 char *
-ctl_etcd_json_range(const char *key)
+ctl_etcd_json_range(const char *key, bool is_bare)
 {
-	return dump(json_pack("{s:o}", "key", make_key(key)));
+	return dump(json_pack("{s:o, s:b}", "key", make_key(key), "keys_only", (int)is_bare));
 }
 
 char *

@@ -44,8 +44,12 @@ void ctl_etcd_answer_fini(struct ctl_etcd_answer *answer);
 
 /* What is asked: a text, the caller's to free; NULL: no memory. */
 
-/** The key and its value: /v3/kv/range. */
-char *ctl_etcd_json_range(const char *key);
+/**
+ * The key and its value: /v3/kv/range.
+ *
+ * @param is_bare  Without the value: it is "" in what is answered.
+ */
+char *ctl_etcd_json_range(const char *key, bool is_bare);
 
 /**
  * Write a value, if the key was last written at a revision: /v3/kv/txn.

@@ -369,6 +369,15 @@ class RealTest(EtcdCase):
         daemon.wait_for(revision=revision)
         self.assertEqual(daemon.address(), "10.0.0.5")
 
+    def test_an_etcd_that_hangs(self):
+        daemon = self.start()
+        ETCD.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(ETCD.process.send_signal, signal.SIGCONT)
+        daemon.wait_for(state="unreachable")
+        self.assertIn("no answer in time", daemon.etcd()["error"])
+        ETCD.process.send_signal(signal.SIGCONT)
+        daemon.wait_for(state="watching")
+
     def test_what_was_compacted_is_loaded_anew(self):
         """A proxy lets revisions pass, and go, between the load and the watch."""
         daemon = self.daemon(None)
@@ -707,6 +716,10 @@ class FakeHandler(http.server.BaseHTTPRequestHandler):
             self.answer(good[:len(good) // 2], length=len(good))
         elif fake.mode == "half, and says that it is all":
             self.answer(good[:len(good) // 2])
+        elif fake.mode == "hangs":
+            with fake.changed:
+                fake.changed.wait(TIMEOUT_S)
+            self.close_connection = True
         elif fake.mode == "another key":
             self.answer(good.replace(encode(KEY).encode(), encode("other").encode()))
         elif fake.mode == "bad base64":
@@ -899,6 +912,19 @@ class FakeTest(EtcdCase):
             fake.set(mode="good", revision=9, text=daemon.document(2))
         for (_, daemon), _ in pairs:
             daemon.wait_for(state="watching", revision=9)
+
+    def test_a_watch_that_is_silent(self):
+        """A proxy between passes nothing on; or the member hangs, and its kernel answers."""
+        pairs = [self.start(), self.start()]
+        (silent, first), (hanging, second) = pairs
+        silent.revision, silent.text = 9, first.document(2)
+        hanging.mode = "hangs"
+        wait_until(lambda: "no answer in time" in (second.etcd()["error"] or ""), second.words)
+        first.wait_for(state="watching", revision=9)
+        self.assertEqual(first.count("warning: etcd: the watch is silent"), 1, first.words())
+        self.assertEqual(first.etcd()["failures"], 1)
+        hanging.set(mode="good", revision=9, text=second.document(2))
+        second.wait_for(state="watching", revision=9)
 
     def test_starts(self):
         """With what etcd has, or the copy, or neither: what the exit status says."""

@@ -43,7 +43,10 @@ static void
 test_what_is_asked(void **state)
 {
 	(void)state;
-	expect_text(ctl_etcd_json_range("shunt/a"), "{\"key\":\"c2h1bnQvYQ==\"}");
+	expect_text(ctl_etcd_json_range("shunt/a", false),
+		"{\"key\":\"c2h1bnQvYQ==\",\"keys_only\":false}");
+	expect_text(ctl_etcd_json_range("shunt/a", true),
+		"{\"key\":\"c2h1bnQvYQ==\",\"keys_only\":true}");
 	expect_text(ctl_etcd_json_watch(KEY, 10),
 		"{\"create_request\":{\"key\":\"aw==\",\"start_revision\":10}}");
 	expect_text(ctl_etcd_json_put(KEY, "a\0b", 3, 0),
