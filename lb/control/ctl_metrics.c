@@ -30,7 +30,7 @@ struct client {
 	bool has_text;
 };
 
-/* What is made anew in each turn of the loop in which somebody asks for it. */
+/* What is made anew for who asks for it, unless it was just now. */
 enum text_kind { METRICS, STATUS, N_TEXTS };
 
 struct ctl_metrics {
@@ -43,7 +43,8 @@ struct ctl_metrics {
 	struct ctl_metrics_busy busy;
 
 	struct MHD_Response *page;           /* the same for everybody */
-	struct MHD_Response *texts[N_TEXTS]; /* made in this turn; NULL: none yet */
+	struct MHD_Response *texts[N_TEXTS]; /* NULL: to be made */
+	uint64_t until_ms[N_TEXTS];          /* when each is over */
 	size_t held_bytes;                   /* of all texts that are not read yet */
 
 	struct client clients[PLACES];
@@ -273,12 +274,38 @@ refuse(struct MHD_Connection *connection, unsigned int status, const char *words
 	return result;
 }
 
+/* Keep a text that took long for nine times as long. */
+static void
+make_kept_text(struct ctl_metrics *metrics, enum text_kind kind)
+{
+	const uint64_t begun_ms = ctl_loop_now_ms();
+	uint64_t took_ms;
+
+	metrics->texts[kind] = make_text(metrics, kind);
+	took_ms = ctl_loop_now_ms() - begun_ms;
+	metrics->until_ms[kind] = begun_ms;
+	if (took_ms >= CTL_METRICS_DEAR_MS)
+		metrics->until_ms[kind] += 10 * took_ms;
+}
+
+/* Those that are over, or all. */
+static void
+drop_texts(struct ctl_metrics *metrics, uint64_t now_ms)
+{
+	for (size_t i = 0; i < N_TEXTS; i++) {
+		if (metrics->texts[i] == NULL || metrics->until_ms[i] > now_ms)
+			continue;
+		MHD_destroy_response(metrics->texts[i]);
+		metrics->texts[i] = NULL;
+	}
+}
+
 static enum MHD_Result
 answer_text(struct ctl_metrics *metrics, struct client *client,
 	struct MHD_Connection *connection, enum text_kind kind)
 {
 	if (metrics->texts[kind] == NULL)
-		metrics->texts[kind] = make_text(metrics, kind);
+		make_kept_text(metrics, kind);
 	if (metrics->texts[kind] == NULL)
 		return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
 			"It takes more memory than there is, or may be.\n");
@@ -365,12 +392,9 @@ run(struct ctl_metrics *metrics)
 	const size_t n_before = metrics->n_clients;
 	MHD_UNSIGNED_LONG_LONG wait_ms;
 
+	drop_texts(metrics, ctl_loop_now_ms());
 	(void)MHD_run(metrics->http);
-	for (size_t i = 0; i < N_TEXTS; i++) {
-		if (metrics->texts[i] != NULL)
-			MHD_destroy_response(metrics->texts[i]);
-		metrics->texts[i] = NULL;
-	}
+	drop_texts(metrics, ctl_loop_now_ms());
 	if (metrics->again != NULL)
 		return;
 	/*
@@ -517,6 +541,7 @@ ctl_metrics_close(struct ctl_metrics *metrics)
 		ctl_loop_remove_fd(metrics->loop, metrics->epoll_fd);
 		MHD_stop_daemon(metrics->http);
 	}
+	drop_texts(metrics, UINT64_MAX);
 	if (metrics->page != NULL)
 		MHD_destroy_response(metrics->page);
 	free(metrics);

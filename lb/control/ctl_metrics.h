@@ -11,8 +11,10 @@
  * One request a connection, and CTL_METRICS_CLIENT_MS for all of it. With
  * CTL_METRICS_CLIENTS_MAX connections open the oldest is cut off, so that whoever comes is
  * heard, however many hang on. Those who ask for one in one turn of the loop share its text;
- * when CTL_METRICS_HELD_BYTES_MAX wait to be read, those who were answered and have not read
- * yet are cut off.
+ * one that took CTL_METRICS_DEAR_MS or more to write is also for those who ask in the nine
+ * times as long after that, so that who asks without pause takes a tenth of the thread. When
+ * CTL_METRICS_HELD_BYTES_MAX wait to be read, those who were answered and have not read yet
+ * are cut off.
  *
  * Not thread-safe: the control thread's.
  */
@@ -22,6 +24,7 @@
 
 #define CTL_METRICS_CLIENTS_MAX    32u
 #define CTL_METRICS_CLIENT_MS      10000u
+#define CTL_METRICS_DEAR_MS        10u
 #define CTL_METRICS_HELD_BYTES_MAX ((size_t)256 << 20)
 
 struct ctl_metrics; /* opaque */
