@@ -576,6 +576,7 @@ translate_ports(const struct build *build, struct dp_snapshot_conf *conf,
 		dp_port_read(build->paths->dp, i, &info);
 		to->id = info.id;
 		to->mac = info.mac;
+		to->has_mac = true;
 		to->answers = plane->ports[i].answer_arp;
 	}
 	conf->ports = ports;

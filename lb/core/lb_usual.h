@@ -19,6 +19,7 @@
 
 #include "lb_bytes.h"
 #include "lb_compiler.h"
+#include "lb_csum.h"
 #include "lb_flow.h"
 
 enum {
@@ -84,8 +85,8 @@ lb_usual_parse_v4(const uint8_t *p, uint32_t n_bytes, struct lb_usual *out)
 	const uint64_t b = lb_bytes_load64(p + 8);
 	const uint32_t dst = lb_bytes_load32(p + 16);
 	const uint32_t ip_bytes = lb_bytes_load16_be(p + 2);
-	/* In the order of memory, as RFC 1071, section 2(B) allows. */
-	const uint64_t sum = (a & UINT32_MAX) + (a >> 32) + (b & UINT32_MAX) + (b >> 32) + dst;
+	/* In the order of memory, and of words of any length, as RFC 1071, section 2 allows. */
+	const uint64_t sum = lb_csum_join(lb_csum_join(a, b), dst);
 
 	/* Version, header length, and neither an offset nor more to come. */
 	if (unlikely((a & UINT64_C(0xff3f0000000000ff)) != 0x45))

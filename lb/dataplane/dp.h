@@ -193,8 +193,10 @@ struct dp_backend_conf {
 /** A port, as far as a snapshot knows it. */
 struct dp_snapshot_port_conf {
 	uint16_t id;       /**< the device's, which packets that came by it carry */
-	struct lb_mac mac; /**< its own */
-	bool answers;      /**< ARP and ND for service addresses of its networks */
+	struct lb_mac mac; /**< its own: what it sends is from there */
+	bool has_mac; /**< otherwise, as in a replay, what it sends is from whom it came to;
+			 a plane whose workers have ports takes no such snapshot */
+	bool answers; /**< ARP and ND for service addresses of its networks */
 	const struct lb_prefix *networks; /**< with host bits: its own addresses, too */
 	size_t n_networks;
 };

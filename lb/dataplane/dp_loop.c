@@ -246,8 +246,8 @@ leaves_by(const struct dp_burst *burst, uint16_t place)
 }
 
 /*
- * What run_burst() does to a burst of which all is forwarded, by one port: without a copy.
- * @return false: nothing is done.
+ * What run_burst() does to a burst of which all is forwarded, by one port: without a copy, and
+ * frames are from that port already, as their backends say. @return false: nothing is done.
  */
 static bool
 send_burst(struct dp_loop *loop)
@@ -257,14 +257,10 @@ send_burst(struct dp_loop *loop)
 	const uint16_t n = burst->n;
 	const uint16_t place = burst->decisions[0].port;
 	const struct dp_port *port = &loop->dp->ports[place];
-	const struct lb_mac mac = port->mac;
 	uint16_t n_sent;
 
 	if (worker->index >= port->nic.n_tx || is_down(&port->nic) || !leaves_by(burst, place))
 		return false;
-	for (uint16_t i = 0; i < n; i++)
-		memcpy(rte_pktmbuf_mtod_offset(burst->pkts[i], uint8_t *, sizeof(mac.bytes)),
-			mac.bytes, sizeof(mac.bytes));
 	flush(loop, port, &loop->out[place]); /* what came before leaves before */
 	n_sent = rte_eth_tx_burst(port->nic.id, (uint16_t)worker->index, burst->pkts, n);
 	for (uint16_t i = 0; i < n_sent; i++)

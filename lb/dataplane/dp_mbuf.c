@@ -122,7 +122,10 @@ dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 
 	/* Before it is written over. Of the old header only tags are moved, if there are any.
 	 */
-	memcpy(own.bytes, frame + encap->n_bytes, sizeof(own.bytes));
+	if (backend->has_source)
+		own = backend->ether.src;
+	else
+		memcpy(own.bytes, frame + encap->n_bytes, sizeof(own.bytes));
 	if (encap->n_bytes > 0) {
 		inner.inner_bytes = (uint16_t)packet->ip_bytes; /* at most the MTU */
 		if (unlikely(lb_encap_needs_sum(encap)))
@@ -134,7 +137,7 @@ dp_mbuf_encap(struct rte_mbuf *m, const struct lb_packet *packet,
 		frame[ip_offset - 2] = encap->is_v6 ? 0x86 : 0x08;
 		frame[ip_offset - 1] = encap->is_v6 ? 0xdd : 0x00;
 	}
-	memcpy(frame, backend->next_hop.bytes, sizeof(own.bytes));
+	memcpy(frame, backend->ether.dst.bytes, sizeof(own.bytes));
 	memcpy(frame + sizeof(own.bytes), own.bytes, sizeof(own.bytes));
 	if (unlikely(backend->vlan != DP_VLAN_KEEP))
 		return set_vlan(m, packet->n_tags, backend->vlan) ? LB_FORWARD

@@ -99,8 +99,8 @@ dp_mbuf_l4_bytes(const struct rte_mbuf *m, const struct lb_packet *packet)
  * Make a packet into the frame that goes to a backend: outer headers, MAC addresses, and the
  * padding cut off.
  *
- * The source MAC is the old destination: the port that received it. VLAN tags are as the
- * backend's vlan says.
+ * The source MAC is the backend's, or the old destination: the port that received it. VLAN tags
+ * are as the backend's vlan says.
  *
  * @retval LB_FORWARD           Ready to be sent.
  * @retval LB_DROP_NO_NEXT_HOP  Nobody to send it to; untouched.

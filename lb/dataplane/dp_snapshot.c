@@ -469,6 +469,28 @@ dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr 
 	return lb_martian_source(snapshot->match, snapshot->own, snapshot->n_own, source, dst);
 }
 
+/* All but its template, which is made. */
+static void
+fill_backend(struct dp_backend *to, const struct dp_backend_conf *from,
+	const struct dp_snapshot_conf *conf)
+{
+	to->ether.dst = from->next_hop;
+	to->ether.type_be =
+		rte_cpu_to_be_16(to->encap.is_v6 ? RTE_ETHER_TYPE_IPV6 : RTE_ETHER_TYPE_IPV4);
+	if (from->port < conf->n_ports && conf->ports[from->port].has_mac) {
+		to->ether.src = conf->ports[from->port].mac;
+		to->has_source = true;
+	}
+	to->has_next_hop = from->has_next_hop;
+	to->mtu = from->mtu;
+	to->is_live = from->is_live;
+	to->service = from->service;
+	to->port = (uint8_t)from->port;
+	to->vlan = from->vlan;
+	if (to->has_next_hop && to->vlan == DP_VLAN_KEEP)
+		to->plain_bytes = (uint16_t)(to->mtu - to->encap.n_bytes);
+}
+
 static int
 build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
@@ -476,6 +498,7 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 	int ret = -ENOMEM;
 
 	snapshot->fits_bytes = UINT16_MAX;
+	snapshot->has_sources = true;
 	for (size_t i = 0; i < conf->n_backends; i++) {
 		if (conf->backends[i].id >= LB_BACKEND_IDS_MAX ||
 			conf->backends[i].service >= conf->n_services)
@@ -501,19 +524,10 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 		if (ret != 0)
 			goto free_taken;
 		is_taken[from->id] = 1;
-		to->next_hop = from->next_hop;
-		to->has_next_hop = from->has_next_hop;
-		to->mtu = from->mtu;
+		fill_backend(to, from, conf);
 		if ((uint32_t)to->mtu - to->encap.n_bytes < snapshot->fits_bytes)
 			snapshot->fits_bytes = (uint32_t)to->mtu - to->encap.n_bytes;
-		to->is_live = from->is_live;
-		to->service = from->service;
-		to->port = (uint8_t)from->port;
-		to->vlan = from->vlan;
-		if (to->has_next_hop && to->vlan == DP_VLAN_KEEP)
-			to->plain_bytes = (uint16_t)(to->mtu - to->encap.n_bytes);
-		to->ethertype_be = rte_cpu_to_be_16(
-			to->encap.is_v6 ? RTE_ETHER_TYPE_IPV6 : RTE_ETHER_TYPE_IPV4);
+		snapshot->has_sources &= to->has_source;
 	}
 	ret = 0;
 

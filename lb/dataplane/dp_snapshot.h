@@ -51,22 +51,33 @@ struct dp_service {
 static_assert((DP_MATCH_PLACE & LB_SERVICES_MAX) == 0 && DP_MATCH_PLACE < DP_MATCH_MORE,
 	"a place leaves room for the mark");
 
+/** An Ethernet header without tags. */
+struct dp_ether {
+	struct lb_mac dst;
+	struct lb_mac src;
+	uint16_t type_be;
+};
+
+static_assert(sizeof(struct dp_ether) == 14, "as on the wire");
+
 /*
  * What a packet needs of its backend, on two lines that are its own; on the first of them
  * alone where the outer header is IPv4 without VXLAN.
  */
 struct dp_backend {
-	alignas(LB_CACHE_LINE) struct lb_mac next_hop;
-	uint16_t mtu;
-	uint16_t vlan; /**< DP_VLAN_* or an id */
-	uint8_t port;  /**< it goes out by */
+	/** The next hop, the port it goes out by where has_source, and the outer header's type.
+	 */
+	alignas(LB_CACHE_LINE) struct dp_ether ether;
+	uint8_t port; /**< it goes out by */
 	bool has_next_hop : 1;
-	bool is_live : 1; /**< false too for an id that nobody has */
-	uint32_t service; /**< place of its service */
+	bool is_live : 1;    /**< false too for an id that nobody has */
+	bool has_source : 1; /**< otherwise frames are from whom they came to */
+	uint32_t service;    /**< place of its service */
+	uint16_t vlan;       /**< DP_VLAN_* or an id */
 	/** IP packets of so many bytes need no more than dp_usual_send() does; 0: none. */
 	uint16_t plain_bytes;
-	uint16_t ethertype_be; /**< of its outer header */
 	struct lb_encap encap;
+	uint16_t mtu;
 };
 
 static_assert(offsetof(struct dp_backend, encap.bytes) + 28 <= LB_CACHE_LINE,
@@ -97,6 +108,7 @@ struct dp_snapshot {
 	uint32_t fits_bytes; /**< IP packets of so many fit every backend as they are */
 	uint64_t hash_seed;
 	bool has_kernel;
+	bool has_sources; /**< of all backends: has_source */
 	size_t n_answering;
 	const struct dp_answering_port *answering;
 	size_t n_own;

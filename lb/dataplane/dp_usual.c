@@ -395,27 +395,26 @@ dp_usual_leave(struct dp_stages *s, unsigned int i)
 }
 
 static inline bool
-encap(const struct dp_stages *s, unsigned int i, struct dp_decision *d,
-	const struct dp_backend *backend)
+encap(const struct dp_stages *s, unsigned int i, struct dp_decision *d, bool have_sources)
 {
+	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
+	const bool has_source = have_sources || backend->has_source;
 	struct rte_mbuf *m = s->burst->pkts[i];
 	const uint32_t n_bytes = backend->encap.n_bytes;
 	const uint32_t ip_bytes = d->ip_bytes;
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-	uint32_t own_first;
-	uint16_t own_last;
+	struct lb_mac own;
 
 	d->service = backend->service;
 	if (unlikely(ip_bytes > backend->plain_bytes || n_bytes > m->data_off))
 		return false;
-	/* Before it is written over. */
-	memcpy(&own_first, frame, sizeof(own_first));
-	memcpy(&own_last, frame + sizeof(own_first), sizeof(own_last));
+	if (!has_source) /* before it is written over */
+		memcpy(own.bytes, frame, sizeof(own.bytes));
 	if (likely(n_bytes > 0)) {
 		struct lb_encap_packet inner = {
 			.is_v6 = s->is_v6[i],
 			.tos = s->tos[i],
-			.entropy = lb_hash_entropy(&d->hash),
+			.entropy = (uint32_t)(d->hash.place >> 32),
 			.inner_bytes = (uint16_t)ip_bytes,
 		};
 
@@ -423,15 +422,15 @@ encap(const struct dp_stages *s, unsigned int i, struct dp_decision *d,
 			inner.inner_sum = lb_csum_add(0, frame + LB_USUAL_IP_OFFSET, ip_bytes);
 		frame -= n_bytes;
 		lb_encap_write_outer(&backend->encap, &inner, frame + LB_USUAL_IP_OFFSET);
-		memcpy(frame + LB_USUAL_IP_OFFSET - 2, &backend->ethertype_be, 2);
+		memcpy(frame, &backend->ether, sizeof(backend->ether));
 		m->data_off = (uint16_t)(m->data_off - n_bytes);
+	} else {
+		memcpy(frame, &backend->ether, offsetof(struct dp_ether, type_be));
 	}
+	if (!has_source)
+		memcpy(frame + sizeof(own.bytes), own.bytes, sizeof(own.bytes));
 	m->data_len = (uint16_t)(LB_USUAL_IP_OFFSET + ip_bytes + n_bytes);
 	m->pkt_len = LB_USUAL_IP_OFFSET + ip_bytes + n_bytes;
-	memcpy(frame, backend->next_hop.bytes, sizeof(backend->next_hop.bytes));
-	frame += sizeof(backend->next_hop.bytes);
-	memcpy(frame, &own_first, sizeof(own_first));
-	memcpy(frame + sizeof(own_first), &own_last, sizeof(own_last));
 	d->port = backend->port;
 	return true;
 }
@@ -449,22 +448,25 @@ static void __attribute__((noinline, cold)) leave_decided(struct dp_stages *s, u
 	d->is_new_flow = decided.is_new_flow;
 }
 
-unsigned int
-dp_usual_send(struct dp_stages *s)
+static inline unsigned int
+send_all(struct dp_stages *s, bool have_sources)
 {
-	const struct dp_backend *backends = s->snapshot->backends;
 	struct dp_burst *burst = s->burst;
 	const unsigned int n = burst->n;
 	unsigned int n_left = 0;
 
 	for (unsigned int i = 0; i < n; i++) {
-		struct dp_decision *d = &burst->decisions[i];
-
-		if (likely(s->is_usual[i] && encap(s, i, d, &backends[d->backend])))
+		if (likely(s->is_usual[i] && encap(s, i, &burst->decisions[i], have_sources)))
 			continue;
 		n_left++;
 		if (s->is_usual[i])
 			leave_decided(s, i);
 	}
 	return n - n_left;
+}
+
+unsigned int
+dp_usual_send(struct dp_stages *s)
+{
+	return likely(s->snapshot->has_sources) ? send_all(s, true) : send_all(s, false);
 }

@@ -95,9 +95,9 @@ test_a_port_says_how_a_backend_is_reached(void **state)
 	snapshot = build(&f, &f.model.dataplane.ports[0]);
 	assert_true(snapshot->backends[0].has_next_hop);
 	assert_int_equal(snapshot->backends[0].mtu, 1400);
-	assert_memory_equal(&snapshot->backends[0].next_hop, &hop, sizeof(hop));
-	assert_memory_equal(&snapshot->backends[3].next_hop, &own, sizeof(own));
-	assert_memory_equal(&snapshot->backends[4].next_hop, &hop, sizeof(hop));
+	assert_memory_equal(&snapshot->backends[0].ether.dst, &hop, sizeof(hop));
+	assert_memory_equal(&snapshot->backends[3].ether.dst, &own, sizeof(own));
+	assert_memory_equal(&snapshot->backends[4].ether.dst, &hop, sizeof(hop));
 	dp_snapshot_destroy(snapshot);
 
 	/* Without a next hop only the backend that names its own is reached. */
@@ -139,7 +139,7 @@ test_a_backend_leaves_by_the_port_of_its_path(void **state)
 	/* A port's fixed next hop needs no neighbour. */
 	assert_int_equal(snapshot->backends[1].port, 0);
 	assert_true(snapshot->backends[1].has_next_hop);
-	assert_memory_equal(&snapshot->backends[1].next_hop, &fixed, sizeof(fixed));
+	assert_memory_equal(&snapshot->backends[1].ether.dst, &fixed, sizeof(fixed));
 	/* No path at all. */
 	assert_false(snapshot->backends[2].has_next_hop);
 	assert_int_equal(ctl_apply_n_unreached(f.apply), 2);

@@ -68,14 +68,17 @@ make_plane(void)
 		.picker = {.algorithm = LB_MAGLEV, .n_slots = 7}};
 	struct dp_service_conf service = {.carry = 0};
 	struct lb_prefix network;
-	const struct dp_snapshot_port_conf port = {.networks = &network, .n_networks = 1};
+	const struct dp_snapshot_port_conf ports[] = {
+		{.networks = &network, .n_networks = 1},
+		{.mac = {{2, 0, 0, 0, 1, 1}}, .has_mac = true},
+	};
 	const struct dp_snapshot_conf conf = {
 		.services = &service,
 		.n_services = 1,
 		.backends = backends,
 		.n_backends = LB_N_ELEMENTS(backends),
-		.ports = &port,
-		.n_ports = 1,
+		.ports = ports,
+		.n_ports = LB_N_ELEMENTS(ports),
 		.has_kernel = true,
 	};
 	struct dp_snapshot *snapshot;
@@ -137,6 +140,8 @@ test_a_probe_goes_to_the_backend_of_its_id(void **state)
 		EXPECT(m->pkt_len == ETHER_BYTES + 20 + n, "%s: its length", rows[i].what);
 		EXPECT(out[5] == rows[i].id && out[ETHER_BYTES + 19] == rows[i].id,
 			"%s: to its next hop and address", rows[i].what);
+		EXPECT(out[6] == 2 && out[10] == 1 && out[11] == 1, "%s: from its port",
+			rows[i].what);
 		EXPECT(memcmp(out + ETHER_BYTES + 20, frame + ETHER_BYTES, n) == 0,
 			"%s: the packet as it was", rows[i].what);
 		EXPECT(dp_beside(m)->decision.port == 1, "%s: its port", rows[i].what);

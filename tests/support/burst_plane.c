@@ -8,6 +8,7 @@
 #include <rte_mempool.h>
 
 #include "cfg_yaml.h"
+#include "dp_snapshot.h"
 #include "lb_packet.h"
 #include "packet_flaw.h"
 
@@ -147,6 +148,19 @@ compare_paths(const void *a, const void *b)
 	return memcmp(&one->dst, &other->dst, sizeof(one->dst));
 }
 
+/* As with ports that are devices: what they send is from them. */
+static void
+give_sources(struct dp_snapshot *snapshot)
+{
+	for (uint32_t id = 0; id < snapshot->n_ids; id++) {
+		struct dp_backend *backend = &snapshot->backends_mem[id];
+
+		backend->ether.src = (struct lb_mac){{2, 0, 0, 0, 2, backend->port}};
+		backend->has_source = true;
+	}
+	snapshot->has_sources = true;
+}
+
 void
 burst_plane_publish(struct burst_plane *plane, bool is_changed)
 {
@@ -162,6 +176,8 @@ burst_plane_publish(struct burst_plane *plane, bool is_changed)
 	qsort(items, paths.n_items, sizeof(items[0]), compare_paths);
 	require(ctl_apply_build(plane->apply, model, &paths, stderr, &snapshot) == 0,
 		"the configuration cannot be put in force");
+	if (is_changed)
+		give_sources(snapshot);
 	dp_publish(plane->dp, snapshot);
 }
 
