@@ -151,8 +151,11 @@ settle_first(const struct dp_stages *s, const struct lb_packet *packet, struct d
 {
 	struct lb_fragment_table *table = s->worker->fragments.table;
 	enum lb_verdict fits = lb_fragment_first(table, &first->key, &first->range, now_ns);
-	struct lb_fragment_decision decision = describe(d);
+	struct lb_fragment_decision decision;
 
+	if (d->verdict == LB_REPLY)
+		d->verdict = (uint8_t)dp_echo_answer(first->packet, packet);
+	decision = describe(d);
 	if (fits == LB_FORWARD && lb_fragment_contradicts(table, &first->key, &decision))
 		fits = LB_DROP_FRAGMENT_OVERLAP;
 	if (fits != LB_FORWARD && d->verdict <= LB_TO_KERNEL)
@@ -253,7 +256,8 @@ dp_datagram_come_home(struct dp_worker *worker, const struct dp_snapshot *snapsh
 	struct dp_decision d = dp_beside(first->packet)->decision;
 	struct dp_stages s; /* of a burst that is none: the rest is not looked at */
 	struct dp_trace *trace = dp_trace_of(worker->trace);
-	struct dp_traced traced = {NULL, &d, now_ns, own.packet->pkt_len, own.packet->port};
+	struct dp_traced traced = {NULL, &d, now_ns, dp_beside(own.packet)->wire_bytes,
+		own.packet->port};
 	struct lb_packet packet;
 	bool is_settled;
 

@@ -7,9 +7,8 @@
 #include "lb_icmp.h"
 #include "lb_service_lookup.h"
 
-/* Make an echo request, or a fragment of one, into the reply's; the kernel's if it has none. */
-static enum lb_verdict
-send_back(struct rte_mbuf *m, const struct lb_packet *packet)
+enum lb_verdict
+dp_echo_answer(struct rte_mbuf *m, const struct lb_packet *packet)
 {
 	size_t begin = 0;
 	size_t n_bytes;
@@ -47,7 +46,7 @@ dp_echo_take(const struct dp_stages *s, uint16_t i, uint32_t *service)
 		return LB_DROP_MARTIAN_SOURCE;
 	if (!dp_worker_may_reply(s->worker, &packet->key.src, s->burst->now_ns[i]))
 		return LB_DROP_RATE_LIMITED;
-	return send_back(s->burst->pkts[i], packet);
+	return LB_REPLY;
 }
 
 enum lb_verdict
@@ -61,6 +60,6 @@ dp_echo_later(const struct dp_stages *s, const struct lb_packet *packet, struct 
 	if (found == LB_SERVICE_NONE || s->snapshot->services[found].echo != DP_ECHO_REPLY)
 		return LB_DROP_FRAGMENT_UNMATCHED;
 	d->service = found;
-	verdict = send_back(m, packet);
+	verdict = dp_echo_answer(m, packet);
 	return verdict == LB_TO_KERNEL ? LB_DROP_FRAGMENT_BAD : verdict;
 }

@@ -11,15 +11,25 @@
 #include "dp_stages.h"
 
 /**
- * An echo request, or the first fragment of one, whose others follow it.
+ * Decide on an echo request, or the first fragment of one, whose others follow it.
  *
  * @param[out] service  Whose address it is for; untouched where it is no service's.
- * @retval LB_REPLY      Made into its answer, in place: that the burst's packet is.
+ * @retval LB_REPLY      It is to be answered: dp_echo_answer().
  * @retval LB_FORWARD    The service has its backends answer.
- * @retval LB_TO_KERNEL  For no service, or such that it is left to the kernel; untouched.
+ * @retval LB_TO_KERNEL  For no service.
  */
 enum lb_verdict dp_echo_take(const struct dp_stages *s, uint16_t i,
 	uint32_t *service) lb_must_check;
+
+/**
+ * Make an echo request, or a fragment of one, into the reply's, in place.
+ *
+ * @retval LB_REPLY           It is.
+ * @retval LB_TO_KERNEL       It has none (lb_icmp.h); untouched.
+ * @retval LB_DROP_NO_MEMORY  It is in several segments, which do not fit one.
+ */
+enum lb_verdict dp_echo_answer(struct rte_mbuf *m,
+	const struct lb_packet *packet) lb_must_check;
 
 /**
  * A later fragment of an echo request whose first was answered. One that may not be, for its

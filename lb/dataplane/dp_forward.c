@@ -276,9 +276,13 @@ encap_stage(struct dp_stages *s)
 
 		if (s->is_usual[i])
 			continue;
-		if (unlikely(dp_datagram_has_followers(s, i)))
+		if (unlikely(dp_datagram_has_followers(s, i))) {
 			dp_datagram_first(s, i);
-		else if (likely(d->verdict == LB_FORWARD && d->event != LB_FLOW_SYN))
+			continue;
+		}
+		if (unlikely(d->verdict == LB_REPLY))
+			d->verdict = (uint8_t)dp_echo_answer(burst->pkts[i], &s->packets[i]);
+		if (likely(d->verdict == LB_FORWARD && d->event != LB_FLOW_SYN))
 			d->verdict = (uint8_t)dp_leave_to_backend(s, &s->packets[i],
 				burst->now_ns[i], &burst->pkts[i], d);
 		else if (d->verdict == LATER)

@@ -62,9 +62,9 @@ trace_given_up(const struct dp_worker *worker, struct rte_mbuf *m)
 	struct dp_trace *trace = dp_trace_of(worker->trace);
 	struct lb_packet packet;
 	const struct dp_traced traced = {&packet, &dp_beside(m)->decision, dp_beside(m)->now_ns,
-		m->pkt_len, m->port};
+		dp_beside(m)->wire_bytes, m->port};
 
-	if (unlikely(trace != NULL) && dp_mbuf_parse(m, m->pkt_len, &packet) == LB_FORWARD)
+	if (unlikely(trace != NULL) && dp_mbuf_parse(m, traced.n_bytes, &packet) == LB_FORWARD)
 		dp_trace_one(trace, worker->index, NULL, &traced);
 }
 

@@ -51,7 +51,7 @@ uint64_t dp_trace_draw(struct dp_trace *trace, unsigned int worker, unsigned int
 
 /**
  * Look at packets of a burst that was decided. Those that are DP_AWAY are passed over: who
- * decides on them looks at them; answers to probes are in no trace.
+ * decides on them looks at them, and so has who took them for answers to probes.
  *
  * @param worker   The caller's index.
  * @param packets  What was parsed of each; not read where the decision has no ip_bytes.

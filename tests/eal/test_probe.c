@@ -4,6 +4,7 @@
  * Probes through the workers: to the backend whose id they have, up or not, and what comes back
  * to the prober instead of the kernel.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -59,7 +60,7 @@ make_backend(uint32_t id, bool is_live, bool has_next_hop, const char *address)
 
 /* A plane with one service, of which one backend takes flows. */
 static struct dp *
-make_plane(void)
+make_plane_of(const char *prefix)
 {
 	const struct dp_backend_conf backends[] = {make_backend(UP, true, true, "10.0.0.3"),
 		make_backend(DOWN, false, true, "10.0.0.5"),
@@ -85,13 +86,19 @@ make_plane(void)
 	struct dp *dp;
 
 	assert_int_equal(lb_prefix_parse(OWN "/24", &network), 0);
-	assert_int_equal(lb_prefix_parse(SERVICE, &service.match.prefix), 0);
+	assert_int_equal(lb_prefix_parse(prefix, &service.match.prefix), 0);
 	assert_int_equal(dp_table_create(&table_conf, &service.table), 0);
 	assert_int_equal(dp_snapshot_create(&conf, &snapshot), 0);
 	dp_table_release(service.table);
 	assert_int_equal(dp_create(&usual, 0, &dp), 0);
 	dp_publish(dp, snapshot);
 	return dp;
+}
+
+static struct dp *
+make_plane(void)
+{
+	return make_plane_of(SERVICE);
 }
 
 static size_t
@@ -276,6 +283,44 @@ test_each_answer_is_counted_and_its_buffer_freed(void **state)
 	dp_destroy(dp);
 }
 
+/* A probe goes to a service's one address: from within a prefix comes a client, or nobody. */
+static void
+test_from_a_prefix_nothing_is_an_answer(void **state)
+{
+	struct dp *dp = make_plane_of("198.51.100.0/24");
+	uint8_t ip[DP_PROBE_BYTES_MAX];
+	uint8_t frame[PB_FRAME_MAX];
+	const size_t n = build(SERVICE, OWN, 8001, LB_PROBE_PORT_FIRST, 0, frame);
+
+	(void)state;
+	dp_probe_open(dp);
+	assert_int_equal(run(dp, frame, n), LB_TO_KERNEL);
+	assert_int_equal(dp_probe_take(dp, ip), 0);
+	dp_destroy(dp);
+}
+
+/* As what is the kernel's, with the length that it came with. */
+static void
+test_an_answer_is_traced(void **state)
+{
+	static const struct dp_trace_conf everything = {.sample = 1};
+	struct dp *dp = make_plane();
+	uint8_t frame[PB_FRAME_MAX];
+	const size_t n = build(SERVICE, OWN, 8001, LB_PROBE_PORT_FIRST, 0, frame);
+	struct dp_trace_record records[2];
+
+	(void)state;
+	dp_probe_open(dp);
+	assert_int_equal(dp_trace_begin(dp, &everything), 0);
+	assert_int_equal(run(dp, frame, n), DP_AWAY);
+	assert_int_equal(dp_trace_read(dp, records, LB_N_ELEMENTS(records)), 1);
+	assert_int_equal(records[0].verdict, LB_TO_KERNEL);
+	assert_int_equal(records[0].n_bytes, n);
+	assert_int_equal(records[0].key.dport_be, htons(LB_PROBE_PORT_FIRST));
+	dp_trace_end(dp);
+	dp_destroy(dp);
+}
+
 int
 main(void)
 {
@@ -284,6 +329,8 @@ main(void)
 		cmocka_unit_test(test_what_there_is_no_room_for_is_said),
 		cmocka_unit_test(test_answers_are_the_probers),
 		cmocka_unit_test(test_each_answer_is_counted_and_its_buffer_freed),
+		cmocka_unit_test(test_from_a_prefix_nothing_is_an_answer),
+		cmocka_unit_test(test_an_answer_is_traced),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);

@@ -111,6 +111,47 @@ test_each_packet_is_traced_once(void **state)
 	expect_each_once(3);
 }
 
+/* Whoever answers, its first fragment is shown as it came, and so long as it was. */
+static void
+test_a_request_in_fragments_is_shown_as_it_came(void **state)
+{
+	struct burst_plane *plane = calloc(1, sizeof(*plane));
+	const uint64_t step_ns = 1000;
+	struct dp_trace_record records[64];
+	struct lb_addr client;
+	size_t n;
+
+	(void)state;
+	assert_non_null(plane);
+	assert_int_equal(lb_addr_parse(PB_CLIENT_V4, &client), 0);
+	burst_plane_open(plane, 3);
+	assert_int_equal(dp_trace_begin(plane->dp, &everything), 0);
+	/* So many that some are at home with each worker, and some not. */
+	for (int id = 1; id <= 20; id++) {
+		const struct pb_layer request[] = {ETHER(), IPV4(.fragment = 0x2000, .id = id),
+			ICMP(.type = 8), PADDING(18), END};
+		const struct pb_layer rest[] = {ETHER(),
+			IPV4(.fragment = 1, .id = id, .proto = 1), PAYLOAD(8), PADDING(18),
+			END};
+		uint8_t frame[PB_FRAME_MAX];
+
+		assert_null(burst_plane_add(plane, frame, pb_build(rest, frame), step_ns));
+		assert_null(burst_plane_add(plane, frame, pb_build(request, frame), step_ns));
+	}
+	assert_null(burst_plane_end(plane));
+	n = dp_trace_read(plane->dp, records, LB_N_ELEMENTS(records));
+	assert_int_equal(n, 40);
+	for (size_t i = 0; i < n; i++) {
+		EXPECT(records[i].verdict == LB_REPLY, "record %zu: verdict %d", i,
+			records[i].verdict);
+		EXPECT(lb_addr_equal(&records[i].key.src, &client), "record %zu: the reply", i);
+		EXPECT(records[i].n_bytes == 60, "record %zu: %u bytes", i, records[i].n_bytes);
+	}
+	dp_trace_end(plane->dp);
+	burst_plane_close(plane);
+	free(plane);
+}
+
 /* n packets of the first kind, which is forwarded. */
 static size_t
 trace_packets(struct burst_plane *plane, const struct dp_trace_conf *conf, unsigned int n,
@@ -256,6 +297,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_packet_is_traced_once),
+		cmocka_unit_test(test_a_request_in_fragments_is_shown_as_it_came),
 		cmocka_unit_test(test_what_finds_no_room_is_counted),
 		cmocka_unit_test(test_one_in_so_many_is_looked_at),
 		cmocka_unit_test(test_there_is_one_trace_at_a_time),
