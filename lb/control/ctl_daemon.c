@@ -22,6 +22,7 @@
 #include "ctl_reach.h"
 #include "ctl_reload.h"
 #include "ctl_rpc_socket.h"
+#include "ctl_sent_back.h"
 #include "ctl_since.h"
 #include "ctl_telemetry.h"
 #include "ctl_unreached.h"
@@ -74,6 +75,7 @@ struct ctl_daemon {
 	uint64_t reloading; /* generation of a reload that systemd knows of; 0: none */
 	struct ctl_reach reach;
 	struct ctl_unreached unreached;
+	struct ctl_sent_back sent_back;
 };
 
 /* Have health follow what is wanted. */
@@ -539,6 +541,8 @@ on_look(void *context)
 	struct ctl_daemon *daemon = context;
 
 	ctl_unreached_look(&daemon->unreached, &daemon->reach, daemon->view);
+	if (daemon->view->model.dataplane.kernel != CFG_KERNEL_NONE)
+		ctl_sent_back_look(&daemon->sent_back, &daemon->reach, daemon->view);
 }
 
 static int

@@ -106,6 +106,16 @@ void ctl_netlink_watch_links(struct ctl_netlink *netlink, ctl_link_changed_fn fn
 int ctl_netlink_read_link(struct ctl_netlink *netlink, int if_index,
 	struct ctl_link *out) lb_must_check;
 
+/**
+ * Which way the kernel would send a packet of its own to an address now.
+ *
+ * @param[out] if_index  Of the link; untouched where the result is false.
+ * @return whether there is one by a link to a neighbour: not where the address is local,
+ *         broadcast or multicast, or refused by the kernel's routes; nor where it cannot say.
+ */
+bool ctl_netlink_find_way(struct ctl_netlink *netlink, const struct lb_addr *dst,
+	int *if_index) lb_must_check;
+
 /** Set a link's MTU and bring it up. @retval -errno  The kernel's reason. */
 int ctl_netlink_set_up(struct ctl_netlink *netlink, int if_index,
 	unsigned int mtu) lb_must_check;

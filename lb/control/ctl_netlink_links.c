@@ -43,6 +43,35 @@ take_link_answer(const struct nlmsghdr *msg, void *out)
 	return MNL_CB_STOP;
 }
 
+/* What was asked for, and where it is found to go. */
+struct way {
+	const struct lb_addr *dst;
+	struct ctl_place next;
+	bool is_there;
+};
+
+static int
+take_route_answer(const struct nlmsghdr *msg, void *out)
+{
+	struct way *way = out;
+
+	way->is_there = ctl_msg_read_route(msg, way->dst, &way->next);
+	return MNL_CB_STOP;
+}
+
+bool
+ctl_netlink_find_way(struct ctl_netlink *netlink, const struct lb_addr *dst, int *if_index)
+{
+	struct way way = {.dst = dst};
+	_Alignas(struct nlmsghdr) uint8_t bytes[CTL_MSG_BYTES_MAX];
+	struct nlmsghdr *msg = ctl_msg_ask_route(bytes, dst, netlink->next_seq++);
+
+	if (run_command(netlink, msg, take_route_answer, &way) != 0 || !way.is_there)
+		return false;
+	*if_index = way.next.if_index;
+	return true;
+}
+
 int
 ctl_netlink_read_link(struct ctl_netlink *netlink, int if_index, struct ctl_link *out)
 {

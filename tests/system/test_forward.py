@@ -278,6 +278,34 @@ class EachDriver:
         wait_until(is_so, f"by way of side: {wanted}")
 
 
+class SentBack(lab.LabCase):
+    """A kernel that routes, and has a way to a service's address by a port."""
+
+    AWAY = {4: "198.51.100.77", 6: "2001:db8:51::77"}
+
+    def test_the_log_has_a_warning(self):
+        self.addCleanup(NETWORK.run, "balancer", "sh", "-c",
+                        "echo 0 >/proc/sys/net/ipv4/ip_forward")
+        NETWORK.run("balancer", "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
+        for family in lab.FAMILIES:
+            NETWORK.ip("balancer", "address", "replace",
+                       f"{lab.OWN[family]}/{lab.LENGTH[family]}", "dev", "wan0")
+            prefix = f"{self.AWAY[family]}/{lab.HOST[family]}"
+            NETWORK.ip("balancer", "route", "replace", prefix, "via", lab.ROUTER[family], "dev",
+                       "wan0")
+            self.addCleanup(NETWORK.ip, "balancer", f"-{family}", "route", "flush", prefix)
+        services = [lab.service(family, "ipip") for family in lab.FAMILIES]
+        services += [lab.service(family, "ipip", name=f"away-v{family}",
+                                 address=self.AWAY[family]) for family in lab.FAMILIES]
+        daemon = self.start("net_af_packet", 1, *services)
+        wait_until(lambda: "would send back" in daemon.words(), daemon.words)
+        line, = (line for line in daemon.words().splitlines() if "would send back" in line)
+        # The other address has a blackhole route, and IPv6 is not routed.
+        for words in ("warning: ", " by wan0 ", "service 'away-v4'", "(of 1 services' addresses)",
+                      f"ip route add blackhole {self.AWAY[4]} metric 5000"):
+            self.assertIn(words, line)
+
+
 class PacketSockets(EachDriver, lab.LabCase):
     driver = "net_af_packet"
 
