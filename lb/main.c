@@ -282,9 +282,12 @@ load_and_start(const struct options *options)
 	const int ret = read_config(options, &model);
 	int status = DONE;
 
-	/* An etcd that cannot be reached may be there at the next try; a file stays wrong. */
+	/* An etcd that cannot be reached may be there at the next try, and what is wrong there
+	 * may be mended; a file stays wrong, and so does what is only checked. */
 	if (ret != 0)
-		return options->etcd != NULL && ret != -EINVAL ? FAILED : BAD_USAGE;
+		return options->etcd != NULL && !(options->is_check && ret == -EINVAL)
+			       ? FAILED
+			       : BAD_USAGE;
 	if (!options->is_check)
 		status = start(options, &model);
 	cfg_model_fini(&model);

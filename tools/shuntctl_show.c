@@ -9,6 +9,7 @@
 
 /* Room for why a service is not announced; a longer reason is cut. */
 #define ANNOUNCED_BYTES 256u
+#define SINCE_BYTES     32u
 
 static int
 finish_table(struct shuntctl_table *table)
@@ -235,21 +236,40 @@ shuntctl_service_list(struct shuntctl *ctl)
 }
 
 /* How long, in the unit that says most in few digits. */
-static void
-add_since_cell(struct shuntctl_table *table, const json_t *seconds)
+static const char *
+since_of(const json_t *seconds, char *text, size_t n)
 {
 	const json_int_t s = (json_int_t)json_real_value(seconds);
 
 	if (!json_is_real(seconds))
-		shuntctl_table_add(table, "-");
-	else if (s < 120)
-		shuntctl_table_add(table, "%" JSON_INTEGER_FORMAT "s", s);
+		return "-";
+	if (s < 120)
+		(void)snprintf(text, n, "%" JSON_INTEGER_FORMAT "s", s);
 	else if (s < 7200)
-		shuntctl_table_add(table, "%" JSON_INTEGER_FORMAT "m", s / 60);
+		(void)snprintf(text, n, "%" JSON_INTEGER_FORMAT "m", s / 60);
 	else if (s < 172800)
-		shuntctl_table_add(table, "%" JSON_INTEGER_FORMAT "h", s / 3600);
+		(void)snprintf(text, n, "%" JSON_INTEGER_FORMAT "h", s / 3600);
 	else
-		shuntctl_table_add(table, "%" JSON_INTEGER_FORMAT "d", s / 86400);
+		(void)snprintf(text, n, "%" JSON_INTEGER_FORMAT "d", s / 86400);
+	return text;
+}
+
+/* Health's word, and of who stays out for a while, for how long. */
+static void
+add_health_cells(struct shuntctl_table *table, const json_t *backend)
+{
+	const json_t *back = json_object_get(backend, CTL_KEY_HEALTH_BACK);
+	char text[SINCE_BYTES];
+
+	if (json_is_real(back))
+		shuntctl_table_add(table, "%s, %s more",
+			shuntctl_text_of(backend, CTL_KEY_HEALTH),
+			since_of(back, text, sizeof(text)));
+	else
+		shuntctl_table_add_member(table, backend, CTL_KEY_HEALTH);
+	shuntctl_table_add(table, "%s",
+		since_of(json_object_get(backend, CTL_KEY_HEALTH_SECONDS), text, sizeof(text)));
+	shuntctl_table_add_member(table, backend, CTL_KEY_HEALTH_ERROR);
 }
 
 /* The first column is what other commands take for a backend. */
@@ -257,12 +277,13 @@ static int
 print_backends(const json_t *backends, const char *service)
 {
 	static const struct shuntctl_column columns[] = {{"BACKEND", false}, {"ADDRESS", false},
-		{"WEIGHT", true}, {"STATE", false}, {"SLOTS", true}, {"PACKETS", true},
-		{"BYTES", true}, {"FLOWS", true}, {"HEALTH", false}, {"SINCE", true},
-		{"ERROR", false}};
-	static const char *const keys[] = {CTL_KEY_ADDRESS, CTL_KEY_WEIGHT, CTL_KEY_STATE,
-		CTL_KEY_SLOTS, CTL_KEY_PACKETS, CTL_KEY_BYTES, CTL_KEY_FLOWS, CTL_KEY_HEALTH};
+		{"WEIGHT", true}, {"STATE", false}, {"SINCE", true}, {"REACHED", false},
+		{"SLOTS", true}, {"PACKETS", true}, {"BYTES", true}, {"FLOWS", true},
+		{"HEALTH", false}, {"SINCE", true}, {"ERROR", false}};
+	static const char *const keys[] = {CTL_KEY_SLOTS, CTL_KEY_PACKETS, CTL_KEY_BYTES,
+		CTL_KEY_FLOWS};
 	struct shuntctl_table table;
+	char text[SINCE_BYTES];
 
 	shuntctl_table_init(&table, columns, LB_N_ELEMENTS(columns));
 	for (size_t i = 0; i < json_array_size(backends); i++) {
@@ -271,10 +292,17 @@ print_backends(const json_t *backends, const char *service)
 		shuntctl_table_add(&table, "%s/%s",
 			service != NULL ? service : shuntctl_text_of(backend, CTL_KEY_SERVICE),
 			shuntctl_text_of(backend, CTL_KEY_NAME));
+		shuntctl_table_add_member(&table, backend, CTL_KEY_ADDRESS);
+		shuntctl_table_add_member(&table, backend, CTL_KEY_WEIGHT);
+		shuntctl_table_add_member(&table, backend, CTL_KEY_STATE);
+		shuntctl_table_add(&table, "%s",
+			since_of(json_object_get(backend, CTL_KEY_STATE_SECONDS), text,
+				sizeof(text)));
+		shuntctl_table_add(&table, "%s",
+			json_is_true(json_object_get(backend, CTL_KEY_REACHED)) ? "yes" : "no");
 		for (size_t k = 0; k < LB_N_ELEMENTS(keys); k++)
 			shuntctl_table_add_member(&table, backend, keys[k]);
-		add_since_cell(&table, json_object_get(backend, CTL_KEY_HEALTH_SECONDS));
-		shuntctl_table_add_member(&table, backend, CTL_KEY_HEALTH_ERROR);
+		add_health_cells(&table, backend);
 	}
 	return finish_table(&table);
 }

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "cfg_character.h"
 #include "ctl_base64.h"
 
 void
@@ -287,16 +288,23 @@ read_events(const json_t *result, const char *key, struct ctl_etcd_answer *answe
 	return ret;
 }
 
+/* Whole characters, none of which does anything to a terminal or is not what it looks like. */
 static void
 copy_words(const char *words, char out[CTL_ETCD_WHY_BYTES])
 {
 	size_t n = 0;
 
-	for (; *words != '\0' && n + 1 < CTL_ETCD_WHY_BYTES; words++) {
-		out[n] = *words;
-		if ((unsigned char)*words < ' ' || *words == '\x7f')
-			out[n] = '?';
-		n++;
+	while (*words != '\0') {
+		uint32_t c = 0;
+		const size_t n_bytes = cfg_decode_character(words, strnlen(words, 4), &c);
+		const bool is_plain = n_bytes > 0 && cfg_find_character_flaw(c) == NULL;
+		const size_t n_out = is_plain ? n_bytes : 1;
+
+		if (n + n_out >= CTL_ETCD_WHY_BYTES)
+			break;
+		memcpy(out + n, is_plain ? words : "?", n_out);
+		n += n_out;
+		words += n_bytes > 0 ? n_bytes : 1;
 	}
 	out[n] = '\0';
 }

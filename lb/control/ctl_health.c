@@ -47,6 +47,8 @@ struct entry {
 	struct hc_rules rules;
 	bool is_checked;
 	bool is_awaited;  /* since the start, for a first result that says something */
+	bool may_be_lost; /* its first question, by the tunnel, as it may find no next hop yet
+			   */
 	bool is_followed; /* it is in the model that was followed last */
 	struct hc_state state;
 	char words[HC_WORDS_BYTES]; /* the last error; empty: none */
@@ -343,6 +345,11 @@ take_result(struct ctl_health *health, const struct hc_result *result, uint64_t 
 		tell_short(health, result->words, now_ns);
 	if (entry == NULL || !entry->is_checked)
 		return false;
+	if (entry->may_be_lost && result->is_asked) {
+		entry->may_be_lost = false;
+		if (!result->has_passed)
+			return false;
+	}
 	if (!result->has_passed)
 		memcpy(entry->words, result->words, sizeof(entry->words));
 	/* What fails is awaited until it has failed so often that it is down; and for checks
@@ -495,6 +502,7 @@ follow_backend(struct ctl_health *health, struct follow *follow, struct known *k
 		if (find_known(known, backend, &is_known) != 0)
 			return -ENOMEM;
 		entry->is_checked = is_checked;
+		entry->may_be_lost = service->health.is_tunnelled;
 		begin_entry(entry, backend, is_start || is_known, is_start, follow->now_ns);
 	} else if (entry->admin != CFG_UP && backend->state == CFG_UP) {
 		/* Whoever puts it back to work knows that it is well. */
@@ -812,6 +820,12 @@ ctl_health_read(const struct ctl_health *health, const struct cfg_service *servi
 	out->use = hc_state_use(&entry->state, &entry->rules, now_ns);
 	out->share = hc_state_share(&entry->state, &entry->rules, now_ns);
 	out->since_ns = now_ns - entry->state.since_ns;
+	if (out->use == HC_USE_LAST) {
+		const uint64_t back_ns =
+			hc_damp_back_ns(&entry->state.damp, entry->rules.half_life_ns);
+
+		out->back_ns = back_ns > now_ns ? back_ns - now_ns : 1;
+	}
 	out->error = entry->words[0] != '\0' ? entry->words : NULL;
 }
 

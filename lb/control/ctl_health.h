@@ -39,6 +39,7 @@ struct ctl_health_figures {
 	enum hc_use use;   /**< by health alone */
 	uint32_t share;    /**< 1..HC_SHARE_WHOLE: of its slots, where it is used */
 	uint64_t since_ns; /**< how long level is what it is */
+	uint64_t back_ns;  /**< of one that flaps: until it is used again; otherwise 0 */
 	const char
 		*error; /**< the last one; NULL: none. Good until the next turn of the loop */
 };

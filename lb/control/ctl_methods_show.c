@@ -248,6 +248,7 @@ put_backend(const struct ctl_daemon *daemon, size_t place, size_t i, const char 
 	const struct cfg_backend *backend = &of->backends[i];
 
 	ctl_show_put_backend(daemon, place, i, json);
+	ctl_show_put_reached(daemon, place, i, json);
 	if (service != NULL)
 		ctl_json_put_member(json, CTL_JSON_KEY(CTL_KEY_SERVICE), service);
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_MAC));

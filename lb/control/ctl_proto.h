@@ -199,8 +199,9 @@
 #define CTL_KEY_HEALTH           "health" /**< of a service: its check; of a backend: a word */
 #define CTL_KEY_HEALTH_SECONDS   "health_seconds" /**< since when; null: it is not checked */
 #define CTL_KEY_HEALTH_ERROR     "health_error"   /**< the last one; null: none */
-#define CTL_KEY_SHARE            "share"          /**< by health: sixteenths of its slots */
-#define CTL_KEY_SLOW_START       "slow_start"     /**< null: none */
+#define CTL_KEY_HEALTH_BACK      "health_back_seconds" /**< it flaps: for how long; null */
+#define CTL_KEY_SHARE            "share"      /**< by health: sixteenths of its slots */
+#define CTL_KEY_SLOW_START       "slow_start" /**< null: none */
 #define CTL_KEY_MIN_HEALTHY      "min_healthy"
 #define CTL_KEY_WHEN_ALL_DOWN    "when_all_down"
 #define CTL_KEY_HEALTHY          "healthy" /**< of a service: backends */

@@ -242,6 +242,9 @@ ctl_show_put_health(const struct ctl_daemon *daemon, const struct cfg_service *s
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH_SECONDS));
 	ctl_json_put_value(json,
 		figures.is_checked ? json_real((double)figures.since_ns / 1e9) : json_null());
+	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH_BACK));
+	ctl_json_put_value(json,
+		figures.back_ns > 0 ? json_real((double)figures.back_ns / 1e9) : json_null());
 	ctl_json_put(json, CTL_JSON_KEY(CTL_KEY_HEALTH_ERROR));
 	ctl_json_put_value(json,
 		figures.error != NULL ? json_string(figures.error) : json_null());

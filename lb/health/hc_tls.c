@@ -12,6 +12,10 @@
 /* Servers send tickets, two or four. One that sends them without end is not waited for. */
 #define N_MESSAGES_MAX 32u
 
+/* No groups of numbers, which a server may choose so large that a key takes a second. */
+#define GROUPS  "X25519:P-256:X448:P-384:P-521"
+#define CIPHERS "DEFAULT:!kDHE"
+
 struct hc_tls_context {
 	SSL_CTX *ctx;
 };
@@ -69,6 +73,8 @@ hc_tls_context_create(char words[static HC_WORDS_BYTES])
 	context->ctx = SSL_CTX_new(TLS_client_method());
 	if (context->ctx == NULL ||
 		SSL_CTX_set_min_proto_version(context->ctx, TLS1_2_VERSION) != 1 ||
+		SSL_CTX_set1_groups_list(context->ctx, GROUPS) != 1 ||
+		SSL_CTX_set_cipher_list(context->ctx, CIPHERS) != 1 ||
 		SSL_CTX_set_default_verify_file(context->ctx) != 1 ||
 		SSL_CTX_set_default_verify_dir(context->ctx) != 1) {
 		say_reason(words, "TLS");

@@ -38,7 +38,7 @@ DONE, FAILED, BAD_USAGE = 0, 1, 2
 REFUSED, WORKERS_LATE, INVALID_PARAMS, UNKNOWN_METHOD = 1, 3, -32602, -32601
 
 VIP, VIP6, CLIENT, CLIENT6 = "198.51.100.10", "2001:db8:51::10", "203.0.113.7", "2001:db8:113::7"
-COLUMNS = 11  # of `backend list`
+COLUMNS = 13  # of `backend list`
 
 
 def backends(n, service="web"):

@@ -115,7 +115,10 @@ class Rows(HealthCase):
         self.assertEqual(shown["state"], "up")
         self.assertEqual(shown["health_error"], "status 503, expected 200-399")
         self.assertGreaterEqual(shown["health_seconds"], 0)
-        self.assertIn("status 503, expected 200-399", daemon.ctl("backend", "list", NAME))
+        titles, *rows = daemon.ctl("backend", "list", NAME).splitlines()
+        self.assertRegex(titles, r"STATE +SINCE +REACHED +SLOTS .* HEALTH +SINCE +ERROR")
+        self.assertRegex(rows[1], r" up +(-|\d+[sm]) +yes +0 .* down +\d+s +"
+                                  r"status 503, expected 200-399$")
 
         self.behave("s2", "204")
         self.wait_for(daemon, "s2", "up")
@@ -311,6 +314,10 @@ class Rows(HealthCase):
         self.wait_for_slots(daemon, {"s1": sum(before.values()), "s2": 0, "s3": 0})
         self.assertEqual(self.services(daemon, "healthy"), {NAME: 1})
         self.assertEqual(self.services(daemon, "ready"), {NAME: True})
+        shown = self.backends(daemon)
+        self.assertGreater(shown["s1"]["health_back_seconds"], 0)
+        self.assertIsNone(shown["s2"]["health_back_seconds"])
+        self.assertRegex(daemon.ctl("backend", "list", NAME), r"flapping, \d+s more ")
         self.behave("s2", "200")
         self.behave("s3", "200")
         self.wait_for_all(daemon, "up")

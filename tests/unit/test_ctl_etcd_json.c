@@ -361,6 +361,8 @@ test_words_of_an_error(void **state)
 		const char *words;
 	} rows[] = {
 		{"{\"error\":\"no\\u001bsuch user\",\"code\":3}", "no?such user"},
+		{"{\"error\":\"b\\u0085\\u009b\\u202ex\\u2028\\ufeff\xc3\xbc\"}",
+			"b???x??\xc3\xbc"},
 		{"{\"error\":{\"message\":\"closing\"}}", "closing"},
 		{"{\"message\":\"denied\",\"code\":7}", "denied"},
 		{"{\"error\":3}", ""},
@@ -378,6 +380,10 @@ test_words_of_an_error(void **state)
 	(void)sprintf(text, "{\"error\":\"%0400d\"}", 7);
 	ctl_etcd_json_read_error(text, strlen(text), words);
 	assert_int_equal(strlen(words), CTL_ETCD_WHY_BYTES - 1);
+	/* No character is cut. */
+	(void)sprintf(text, "{\"error\":\"%0*d\xc3\xbc\"}", (int)CTL_ETCD_WHY_BYTES - 2, 7);
+	ctl_etcd_json_read_error(text, strlen(text), words);
+	assert_int_equal(strlen(words), CTL_ETCD_WHY_BYTES - 2);
 }
 
 int

@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <openssl/ssl.h>
+
 #include "expect.h"
 #include "hc_http.h"
 #include "hc_probe.h"
@@ -167,6 +169,20 @@ test_a_certificate_that_was_not_right_is_never_resumed(void **state)
 }
 
 static void
+test_no_server_chooses_how_dear_a_key_is(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	begin(&fixture);
+	assert_int_equal(SSL_CTX_set1_groups_list(fixture.server.tls, "ffdhe8192"), 1);
+	assert_int_equal(ask(&fixture, 0), -EPROTO);
+	assert_int_equal(SSL_CTX_set1_groups_list(fixture.server.tls, "P-521:ffdhe8192"), 1);
+	assert_int_equal(ask(&fixture, 0), 0);
+	end(&fixture);
+}
+
+static void
 test_a_failure_ends_a_session_and_a_want_of_something_here_does_not(void **state)
 {
 	struct fixture fixture;
@@ -194,6 +210,7 @@ main(void)
 		cmocka_unit_test(
 			test_who_is_asked_at_once_shows_its_certificate_at_different_times),
 		cmocka_unit_test(test_a_certificate_that_was_not_right_is_never_resumed),
+		cmocka_unit_test(test_no_server_chooses_how_dear_a_key_is),
 		cmocka_unit_test(
 			test_a_failure_ends_a_session_and_a_want_of_something_here_does_not),
 	};
