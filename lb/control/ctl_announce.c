@@ -298,6 +298,8 @@ ctl_announce_open(struct ctl_loop *loop, const struct cfg_announce *conf,
 	announce->loop = loop;
 	ret = ctl_tun_open(conf, &announce->tun);
 	if (ret == 0)
+		ret = ctl_tun_listen(&announce->tun);
+	if (ret == 0)
 		ret = ctl_tun_make(&announce->tun);
 	if (ret == 0)
 		ret = ctl_loop_add_fd(loop, ctl_tun_events_fd(&announce->tun), EPOLLIN,

@@ -81,8 +81,8 @@ open_socket(int flags, struct mnl_socket **out)
 }
 
 /* The filter first: what is not for us is never there. */
-static int
-open_events(struct ctl_tun *tun)
+int
+ctl_tun_listen(struct ctl_tun *tun)
 {
 	static const enum rtnetlink_groups groups[] = {RTNLGRP_LINK, RTNLGRP_IPV4_ROUTE,
 		RTNLGRP_IPV6_ROUTE};
@@ -117,7 +117,7 @@ ctl_tun_open(const struct cfg_announce *conf, struct ctl_tun *tun)
 	if (ret == 0)
 		(void)mnl_socket_setsockopt(tun->requests, NETLINK_GET_STRICT_CHK, &is_strict,
 			sizeof(is_strict));
-	return ret == 0 ? open_events(tun) : ret;
+	return ret;
 }
 
 static void
@@ -236,6 +236,8 @@ forget_events(struct ctl_tun *tun)
 {
 	char byte;
 
+	if (tun->events == NULL)
+		return;
 	while (recv(mnl_socket_get_fd(tun->events), &byte, sizeof(byte), MSG_TRUNC) >= 0 ||
 		errno == EINTR || errno == ENOBUFS)
 		;

@@ -23,7 +23,7 @@ struct ctl_tun {
 	int fd; /**< of the device; -1: there is none */
 	int if_index;
 	struct mnl_socket *requests;
-	struct mnl_socket *events;
+	struct mnl_socket *events; /**< NULL: nobody listens */
 	uint32_t next_seq;
 };
 
@@ -43,13 +43,20 @@ struct ctl_tun_event {
 typedef void (*ctl_tun_fn)(void *context, const struct ctl_tun_event *event);
 
 /**
- * Open what the device is made and followed by; not the device.
+ * Open what the device is made by; not the device.
  *
  * @param conf     Copied; with an interface.
  * @param tun      In any case to be given to ctl_tun_close().
  * @retval -errno  The kernel's reason.
  */
 int ctl_tun_open(const struct cfg_announce *conf, struct ctl_tun *tun) lb_must_check;
+
+/**
+ * Open what the device is followed by: ctl_tun_events_fd(), which is to be read from then on.
+ *
+ * @retval -errno  The kernel's reason.
+ */
+int ctl_tun_listen(struct ctl_tun *tun) lb_must_check;
 
 /**
  * Make the device and bring it up, where there is none.
