@@ -94,7 +94,7 @@ static_assert(offsetof(struct lb_flow_table, last_tick) == LB_CACHE_LINE,
 	"what lookups read must fit one line");
 
 /** What a packet makes of its flow: by state and event. */
-extern const uint8_t lb_flow_next_state[LB_FLOW_N_STATES][4];
+extern const uint8_t lb_flow_next_state[LB_FLOW_N_STATES][LB_FLOW_N_EVENTS];
 
 /** Where a flow may be, and how its entry looks. */
 struct lb_flow_place {

@@ -11,7 +11,7 @@
 #define NS_PER_S    UINT64_C(1000000000)
 
 /* What a packet makes of its flow. A SYN only refreshes: it is a repetition. */
-const uint8_t lb_flow_next_state[LB_FLOW_N_STATES][4] = {
+const uint8_t lb_flow_next_state[LB_FLOW_N_STATES][LB_FLOW_N_EVENTS] = {
 	/* columns: datagram, segment, SYN, close */
 	[LB_FLOW_TCP_NEW] = {LB_FLOW_TCP, LB_FLOW_TCP, LB_FLOW_TCP_NEW, LB_FLOW_TCP_CLOSING},
 	[LB_FLOW_TCP] = {LB_FLOW_TCP, LB_FLOW_TCP, LB_FLOW_TCP, LB_FLOW_TCP_CLOSING},

@@ -73,6 +73,7 @@ enum lb_flow_event {
 	LB_FLOW_SEGMENT,  /**< TCP, nothing special */
 	LB_FLOW_SYN,      /**< TCP with SYN and no ACK */
 	LB_FLOW_CLOSE,    /**< TCP with FIN or RST */
+	LB_FLOW_N_EVENTS
 };
 
 struct lb_flow_table_conf {

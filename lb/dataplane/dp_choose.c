@@ -309,14 +309,15 @@ unmake_usual(struct dp_stages *s, uint16_t i)
 {
 	const struct dp_snapshot *snapshot = s->snapshot;
 	const struct dp_decision *d = &s->burst->decisions[i];
-	const uint32_t service = d->service;
 
 	dp_usual_leave(s, i);
+	if (unlikely(d->verdict != LB_FORWARD))
+		return;
 	s->places[i] = lb_flow_locate(s->worker->flows, &d->hash);
 	s->refs[i] = LB_FLOW_NONE;
 	s->has_more[i] = true;
 	s->picks[i] = lb_hash_pick(&s->packets[i].key,
-		(enum lb_affinity)snapshot->services[service].affinity, snapshot->hash_seed);
+		(enum lb_affinity)snapshot->services[d->service].affinity, snapshot->hash_seed);
 }
 
 void

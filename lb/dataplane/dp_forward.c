@@ -309,7 +309,6 @@ run_stages(struct dp_stages *s, unsigned int n_usual)
 	if (!has_flows)
 		return;
 	lb_flow_table_expire(s->worker->flows, s->burst->now_ns[0]);
-	dp_usual_find(s);
 	n_known = dp_usual_follow(s);
 	if (unlikely(n_known < n))
 		dp_choose(s, (uint16_t)n_known);
@@ -331,6 +330,16 @@ begin_trace(struct dp_trace *trace, struct dp_stages *s)
 	return traced;
 }
 
+/* Since when services are matched as they are. */
+static inline void
+note_match(struct dp_worker *worker, const struct dp_snapshot *snapshot, uint64_t now_ns)
+{
+	if (likely(worker->match_print == snapshot->match_print))
+		return;
+	worker->match_print = snapshot->match_print;
+	worker->match_since_ns = now_ns;
+}
+
 unsigned int
 dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_burst *burst)
@@ -348,7 +357,12 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 
 	if (unlikely(trace != NULL))
 		traced = begin_trace(trace, &s);
+	note_match(worker, snapshot, burst->now_ns[0]);
 	n = dp_usual_take(&s);
+	if (likely(n > 0)) {
+		lb_flow_table_expire(worker->flows, burst->now_ns[0]);
+		n = dp_usual_find(&s, n);
+	}
 	run_stages(&s, n);
 	n = dp_usual_send(&s);
 	if (unlikely(n < burst->n))
@@ -370,6 +384,7 @@ dp_forward_burst_plainly(struct dp_worker *worker, const struct dp_snapshot *sna
 	s.snapshot = snapshot;
 	s.burst = burst;
 
+	note_match(worker, snapshot, burst->now_ns[0]);
 	memset(s.is_usual, 0, sizeof(s.is_usual));
 	run_stages(&s, 0);
 	encap_stage(&s);

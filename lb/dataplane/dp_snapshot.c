@@ -223,6 +223,23 @@ build_table(const struct lb_service_match *matches, size_t n, void **mem, size_t
 }
 
 /* After the services, some of which are marked. */
+/* Field by field: between them may be anything. */
+static uint64_t
+print_matches(const struct lb_service_match *matches, size_t n)
+{
+	uint64_t print = n;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct lb_service_match *match = &matches[i];
+		const uint32_t words[] = {match->prefix.n_bits, match->proto, match->port,
+			match->service};
+
+		print = lb_hash_bytes(match->prefix.addr.bytes, LB_ADDR_BYTES, print);
+		print = lb_hash_bytes(words, sizeof(words), print);
+	}
+	return print;
+}
+
 static int
 build_match(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
@@ -240,8 +257,11 @@ build_match(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 		matches[i].service = (uint32_t)i;
 		if (has_more(&snapshot->services[i]))
 			matches[i].service |= DP_MATCH_MORE;
+		snapshot->has_odd_datagrams |= snapshot->services[i].refused != 0 ||
+					       snapshot->services[i].quic != NULL;
 	}
 	n = append_kept(conf, matches, conf->n_services);
+	snapshot->match_print = print_matches(matches, n);
 	ret = build_table(matches, n, &snapshot->match_mem, &snapshot->match_bytes,
 		&snapshot->match);
 	free(matches);

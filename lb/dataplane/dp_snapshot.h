@@ -95,7 +95,10 @@ struct dp_answering_port {
 
 struct dp_snapshot {
 	const struct lb_service_table *match; /**< finds DP_MATCH_* */
-	const struct lb_service_table *echo;  /**< whose echo a service address' is */
+	/** A hash of all that match says: of two snapshots' the same, but for one in 2^64. */
+	uint64_t match_print;
+	bool has_odd_datagrams; /**< to some service: it refuses some, or reads QUIC's ids */
+	const struct lb_service_table *echo; /**< whose echo a service address' is */
 	/**
 	 * Of TCP and of UDP: the service whose backend a packet's addresses decide, whatever
 	 * its ports; n_services where ports may make it another's, or another backend's.

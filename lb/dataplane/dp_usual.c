@@ -15,68 +15,12 @@
 
 #define TCP_UNUSUAL 0x07 /* FIN, SYN, RST */
 
-/* What a packet asks of the table of services. */
-struct question {
-	uint64_t dst[2];
-	uint64_t rest; /* protocol and port, as in a key; 0 is none */
-	uint64_t v4;   /* of an IPv4 address all that in one word; 0 is none */
-};
-
-/* The second word of an IPv4 address has it in its upper half. */
-static inline uint64_t
-v4_word(const struct lb_flow_words *words)
-{
-	return (words->word[3] & ~(uint64_t)UINT32_MAX) | words->word[4] >> 16;
-}
-
-static inline bool
-is_same(const struct question *question, const struct lb_flow_words *words, bool is_v6)
-{
-	if (!is_v6)
-		return question->v4 == v4_word(words);
-	return ((question->dst[0] ^ words->word[2]) | (question->dst[1] ^ words->word[3]) |
-		       (question->rest ^ words->word[4] >> 16)) == 0;
-}
-
 /* What taking needs of what lies behind pointers, at hand. */
 struct taking {
 	struct dp_stages *stages;
-	const struct lb_service_table *match;
 	struct rte_mbuf **pkts;
 	struct dp_decision *decisions;
-	struct question asked; /* last: neighbours in a burst often ask the same */
 };
-
-/* The protocol and the destination port, in host order, of a key. */
-static inline uint8_t
-proto_of(const struct lb_flow_words *words)
-{
-	return (uint8_t)(words->word[4] >> 32);
-}
-
-static inline uint16_t
-port_of(const struct lb_flow_words *words)
-{
-	return ntohs((uint16_t)(words->word[4] >> 16));
-}
-
-/* Begin to ask for a packet's service, unless its neighbour does. */
-static inline void
-ask(struct taking *t, unsigned int i, const struct lb_flow_words *words, bool is_v6)
-{
-	struct dp_stages *s = t->stages;
-
-	s->asks[i] = !is_same(&t->asked, words, is_v6);
-	if (likely(!s->asks[i]))
-		return;
-	if (is_v6)
-		t->asked = (struct question){{words->word[2], words->word[3]},
-			words->word[4] >> 16, 0};
-	else
-		t->asked = (struct question){{0, 0}, 0, v4_word(words)};
-	lb_service_begin_words(t->match, is_v6 ? &t->match->v6 : &t->match->v4, &words->word[2],
-		proto_of(words), port_of(words), &s->searches[i]);
-}
 
 static inline bool
 take(struct taking *t, unsigned int i, const struct lb_usual *usual, bool is_v6)
@@ -92,10 +36,10 @@ take(struct taking *t, unsigned int i, const struct lb_usual *usual, bool is_v6)
 	}
 	d->event = (uint8_t)event;
 	t->stages->keys[i] = usual->key;
-	ask(t, i, &usual->key, is_v6);
 	t->stages->is_v6[i] = is_v6;
 	t->stages->tos[i] = usual->tos;
 	d->ip_bytes = usual->ip_bytes;
+	d->service = DP_NONE;
 	/* Of a known flow, if it stays usual. */
 	d->slot = DP_NONE;
 	d->verdict = LB_FORWARD;
@@ -155,6 +99,90 @@ locate(struct dp_stages *s)
 	}
 }
 
+unsigned int
+dp_usual_take(struct dp_stages *s)
+{
+	const unsigned int n = s->burst->n;
+	struct taking t = {
+		.stages = s,
+		.pkts = s->burst->pkts,
+		.decisions = s->burst->decisions,
+	};
+	unsigned int n_usual = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		s->is_usual[i] = take_packet(&t, i);
+		n_usual += s->is_usual[i];
+	}
+	locate(s);
+	return n_usual;
+}
+
+/* What a packet asks of the table of services. */
+struct question {
+	uint64_t dst[2];
+	uint64_t rest; /* protocol and port, as in a key; 0 is none */
+	uint64_t v4;   /* of an IPv4 address all that in one word; 0 is none */
+};
+
+/* The second word of an IPv4 address has it in its upper half. */
+static inline uint64_t
+v4_word(const struct lb_flow_words *words)
+{
+	return (words->word[3] & ~(uint64_t)UINT32_MAX) | words->word[4] >> 16;
+}
+
+static inline bool
+is_same(const struct question *question, const struct lb_flow_words *words, bool is_v6)
+{
+	if (!is_v6)
+		return question->v4 == v4_word(words);
+	return ((question->dst[0] ^ words->word[2]) | (question->dst[1] ^ words->word[3]) |
+		       (question->rest ^ words->word[4] >> 16)) == 0;
+}
+
+/* The protocol and the destination port, in host order, of a key. */
+static inline uint8_t
+proto_of(const struct lb_flow_words *words)
+{
+	return (uint8_t)(words->word[4] >> 32);
+}
+
+static inline uint16_t
+port_of(const struct lb_flow_words *words)
+{
+	return ntohs((uint16_t)(words->word[4] >> 16));
+}
+
+/* Packets that ask for their services, in the order of the burst. */
+struct asking {
+	struct question last; /* neighbours often ask the same */
+	unsigned int n;
+	uint8_t of[DP_BURST_MAX];
+};
+
+static_assert(DP_BURST_MAX <= UINT8_MAX, "a place in a burst is a byte");
+
+static inline void
+ask(struct dp_stages *s, struct asking *asking, unsigned int i)
+{
+	const struct lb_service_table *match = s->snapshot->match;
+	const struct lb_flow_words *words = &s->keys[i];
+	const bool is_v6 = s->is_v6[i];
+
+	asking->of[asking->n++] = (uint8_t)i;
+	s->asks[i] = !is_same(&asking->last, words, is_v6);
+	if (likely(!s->asks[i]))
+		return;
+	if (is_v6)
+		asking->last = (struct question){{words->word[2], words->word[3]},
+			words->word[4] >> 16, 0};
+	else
+		asking->last = (struct question){{0, 0}, 0, v4_word(words)};
+	lb_service_begin_words(match, is_v6 ? &match->v6 : &match->v4, &words->word[2],
+		proto_of(words), port_of(words), &s->searches[i]);
+}
+
 /* Whether nothing but its flow's key and entry says where a packet of what was found goes. */
 static inline bool
 goes_by_flow(const struct dp_snapshot *snapshot, uint32_t found, uint8_t proto)
@@ -169,64 +197,48 @@ goes_by_flow(const struct dp_snapshot *snapshot, uint32_t found, uint8_t proto)
 	return service->quic == NULL && service->refused == 0;
 }
 
-static inline uint32_t
-find_service(const struct dp_stages *s, unsigned int i)
+static uint32_t
+find_plainly(const struct dp_stages *s, unsigned int i)
 {
-	const struct lb_service_entry *entry =
-		lb_service_end_first(s->snapshot->match, &s->searches[i]);
 	struct lb_flow_key key;
 
-	if (likely(entry != NULL))
-		return entry->service;
 	lb_usual_store_key(&s->keys[i], &key);
 	return lb_service_find(s->snapshot->match, &key.dst, key.proto, ntohs(key.dport_be));
 }
 
-/* Hear of the services that were asked for. @return how many packets are left to the stages. */
+/* Hear of the services that are asked for. @return how many packets are left to the stages. */
 static unsigned int
-hear(struct dp_stages *s)
+hear(struct dp_stages *s, const struct asking *asking)
 {
-	struct dp_decision *decisions = s->burst->decisions;
-	const unsigned int n = s->burst->n;
-	unsigned int n_left = 0;
+	const struct dp_snapshot *snapshot = s->snapshot;
 	uint32_t service = DP_NONE; /* the last answer: of none, or of one that is no flow's */
+	unsigned int n_left = 0;
 
-	for (unsigned int i = 0; i < n; i++) {
-		if (unlikely(!s->is_usual[i])) {
-			n_left++;
-			continue;
-		}
+	for (unsigned int k = 0; k < asking->n; k++) {
+		const unsigned int i = asking->of[k];
+		struct dp_decision *d = &s->burst->decisions[i];
+		const struct lb_picker *picker;
+
 		if (s->asks[i]) {
-			const uint32_t found = find_service(s, i);
+			const struct lb_service_entry *entry =
+				lb_service_end_first(snapshot->match, &s->searches[i]);
+			const uint32_t found =
+				likely(entry != NULL) ? entry->service : find_plainly(s, i);
 
-			service = goes_by_flow(s->snapshot, found, proto_of(&s->keys[i]))
+			service = goes_by_flow(snapshot, found, proto_of(&s->keys[i]))
 					  ? found & DP_MATCH_PLACE
 					  : DP_NONE;
 		}
-		decisions[i].service = service;
-		if (unlikely(service == DP_NONE)) {
-			s->is_usual[i] = false;
-			n_left++;
-		}
+		d->service = service;
+		s->is_usual[i] = service != DP_NONE;
+		n_left += service == DP_NONE;
+		if (service == DP_NONE || s->rests[i] != NULL)
+			continue;
+		picker = snapshot->services[service].picker;
+		if (likely(picker != NULL))
+			lb_picker_prefetch(picker, lb_picker_slot(picker, d->hash.pick));
 	}
 	return n_left;
-}
-
-unsigned int
-dp_usual_take(struct dp_stages *s)
-{
-	const unsigned int n = s->burst->n;
-	struct taking t = {
-		.stages = s,
-		.match = s->snapshot->match,
-		.pkts = s->burst->pkts,
-		.decisions = s->burst->decisions,
-	};
-
-	for (unsigned int i = 0; i < n; i++)
-		s->is_usual[i] = take_packet(&t, i);
-	locate(s);
-	return n - hear(s);
 }
 
 static inline void
@@ -242,35 +254,61 @@ prefetch_backend(const struct dp_stages *s, uint32_t id, bool is_v6)
 	__builtin_prefetch(&s->worker->backends[id], 1, DP_TO_L2);
 }
 
-void
-dp_usual_find(struct dp_stages *s)
+/*
+ * For how many ticks, up to now, packets of flows were asked about as they would be now, by
+ * event. Not where a service of datagrams looks at more than their flow; nor does a SYN follow
+ * its flow's entry.
+ */
+static void
+count_asked_ticks(const struct dp_stages *s, uint32_t *ticks)
+{
+	const uint8_t shift = s->worker->flows->tick_shift;
+	const uint64_t n =
+		(s->burst->now_ns[0] >> shift) - (s->worker->match_since_ns >> shift);
+	const uint32_t asked = n < LB_FLOW_SEEN_MASK ? (uint32_t)n : LB_FLOW_SEEN_MASK;
+
+	ticks[LB_FLOW_DATAGRAM] = s->snapshot->has_odd_datagrams ? 0 : asked;
+	ticks[LB_FLOW_SEGMENT] = asked;
+	ticks[LB_FLOW_SYN] = 0;
+	ticks[LB_FLOW_CLOSE] = asked;
+}
+
+unsigned int
+dp_usual_find(struct dp_stages *s, unsigned int n_usual)
 {
 	const struct lb_flow_table *flows = s->worker->flows;
-	const struct dp_service *services = s->snapshot->services;
 	const struct dp_decision *decisions = s->burst->decisions;
 	const uint32_t tick = lb_flow_tick(flows, s->burst->now_ns[0]);
 	const unsigned int n = s->burst->n;
+	struct asking asking;
+	uint32_t asked_ticks[LB_FLOW_N_EVENTS];
 
+	asking.last = (struct question){{0, 0}, 0, 0};
+	asking.n = 0;
+	count_asked_ticks(s, asked_ticks);
 	for (unsigned int i = 0; i < n; i++) {
-		const uint64_t pick = decisions[i].hash.pick;
-		const struct lb_picker *picker;
-		struct lb_flow_place place;
+		const struct dp_decision *d = &decisions[i];
 		uint64_t *rest;
 
 		if (unlikely(!s->is_usual[i]))
 			continue;
-		rest = lb_flow_find_rest(flows, s->buckets[i], s->tags[i], pick, tick);
+		rest = lb_flow_find_rest(flows, s->buckets[i], s->tags[i], d->hash.pick, tick);
 		s->rests[i] = rest;
 		if (likely(rest != NULL)) {
 			prefetch_backend(s, lb_flow_backend_of(*rest), s->is_v6[i]);
-			continue;
+			/* Its last packet has been asked about. */
+			if (likely(lb_flow_ticks_since_seen(*rest, tick) <
+				    asked_ticks[d->event]))
+				continue;
+		} else {
+			const struct lb_flow_place place = lb_flow_place_of(flows,
+				s->buckets[i], s->tags[i], d->hash.pick);
+
+			lb_flow_prefetch_second(flows, &place);
 		}
-		place = lb_flow_place_of(flows, s->buckets[i], s->tags[i], pick);
-		lb_flow_prefetch_second(flows, &place);
-		picker = services[decisions[i].service].picker;
-		if (likely(picker != NULL))
-			lb_picker_prefetch(picker, lb_picker_slot(picker, pick));
+		ask(s, &asking, i);
 	}
+	return n_usual - hear(s, &asking);
 }
 
 /* Follow an entry. A SYN is more than a packet of its flow. @return whether it is decided. */
@@ -332,11 +370,15 @@ begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *plac
 {
 	struct dp_worker *worker = s->worker;
 	struct dp_decision *d = &s->burst->decisions[i];
-	const struct dp_service *service = &s->snapshot->services[d->service];
 	const bool is_syn = d->event == LB_FLOW_SYN;
 	const uint64_t *words = s->keys[i].word;
+	const struct dp_service *service;
 	uint32_t ref;
 
+	/* It was known when the burst began, and has given way since. */
+	if (unlikely(d->service == DP_NONE))
+		return false;
+	service = &s->snapshot->services[d->service];
 	if (unlikely(service->picker == NULL || service->affinity != LB_AFFINITY_5_TUPLE ||
 		     s->snapshot->hash_seed != worker->flow_seed ||
 		     (is_syn && service->mss_clamp != 0)))
@@ -384,6 +426,13 @@ dp_usual_leave(struct dp_stages *s, unsigned int i)
 	struct dp_burst *burst = s->burst;
 	struct dp_decision *d = &burst->decisions[i];
 
+	if (d->service == DP_NONE) {
+		const uint32_t found = find_plainly(s, i);
+
+		d->service = found & DP_MATCH_PLACE;
+		if (found == LB_SERVICE_NONE)
+			d->verdict = LB_TO_KERNEL; /* it is not: its last packet was for one */
+	}
 	d->backend = DP_NONE;
 	d->slot = DP_NONE;
 	d->flow = DP_FLOW_NONE;

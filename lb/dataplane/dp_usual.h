@@ -14,8 +14,8 @@
 #include "dp_stages.h"
 
 /**
- * Take the burst's usual packets: is_usual, and of those the decision but for the flow, and
- * the place, whose second bucket is not computed.
+ * Take the burst's usual packets: is_usual, and of those the decision but for service and flow,
+ * and the place, whose second bucket is not computed.
  *
  * @return how many they are.
  */
@@ -23,10 +23,17 @@ unsigned int dp_usual_take(struct dp_stages *s);
 
 /**
  * Look into the first buckets of usual packets' flows, and ask for what each will need: the
- * backend of one that is there, a slot and another place for one that is not. What is found
- * holds as long as no entry moves. The table has been told the time of the burst's first.
+ * backend of one that is there, another place for one that is not. What is found holds as long
+ * as no entry moves. The table has been told the time of the burst's first.
+ *
+ * And find their services: of flows whose last packet came when services were matched as they
+ * are now, nobody has to ask again. Those of no service, and of one that looks at more than
+ * their flow, are not usual any more.
+ *
+ * @param n_usual  How many there are.
+ * @return how many are left.
  */
-void dp_usual_find(struct dp_stages *s);
+unsigned int dp_usual_find(struct dp_stages *s, unsigned int n_usual);
 
 /**
  * Follow the entries of usual packets, in order, up to the first packet that is not usual or
@@ -45,7 +52,7 @@ unsigned int dp_usual_follow(struct dp_stages *s);
  */
 bool dp_usual_decide(struct dp_stages *s, unsigned int i, bool is_stale);
 
-/** Leave one to the stages, with its packet as they want it. */
+/** Leave one to the stages, with its packet and its service as they want them. */
 void dp_usual_leave(struct dp_stages *s, unsigned int i);
 
 /**

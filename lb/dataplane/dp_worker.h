@@ -78,6 +78,10 @@ struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see abov
 	struct dp_probes *probes;   /**< the plane's; NULL: none */
 	unsigned int n_workers;
 	uint32_t next_id; /**< of outer packets that are cut */
+	/** Of the snapshot in force, and since when, by packets' times, those had the same. A
+	 *  flow's packets after that were asked about as they would be now. */
+	uint64_t match_print;
+	uint64_t match_since_ns;
 
 	/** By backend id: written by this worker alone, read by anyone. */
 	struct dp_backend_counts *backends;
