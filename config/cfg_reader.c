@@ -494,10 +494,23 @@ keep_whole(struct cfg_reader *reader, char *text, size_t n_bytes, struct cfg_ite
 	reader->model = copy;
 }
 
+static void
+check_has_services(const struct cfg_node *root, struct cfg_errors *errors)
+{
+	const struct cfg_node *services;
+
+	if (root == NULL || root->kind != CFG_MAPPING)
+		return;
+	services = cfg_node_get(root, "services");
+	if (services == NULL || cfg_node_is_null(services))
+		cfg_error(errors, services != NULL ? services->pos : root->pos,
+			"there are no services; write 'services: []' if there are to be none");
+}
+
 /* Takes text. */
 static int
-read_whole(struct cfg_reader *reader, char *text, size_t n_bytes, struct cfg_errors *errors,
-	struct cfg_model *out)
+read_whole(struct cfg_reader *reader, char *text, size_t n_bytes, bool needs_services,
+	struct cfg_errors *errors, struct cfg_model *out)
 {
 	struct cfg_items items = {0};
 	struct cfg_node *root = NULL;
@@ -511,6 +524,8 @@ read_whole(struct cfg_reader *reader, char *text, size_t n_bytes, struct cfg_err
 		return ret;
 	}
 	cfg_decode_model(root, errors, &model);
+	if (needs_services)
+		check_has_services(root, errors);
 	take_own(reader, errors, &model);
 	can_keep = errors->n_errors == 0 && errors->n_warnings == 0 &&
 		   cfg_items_find(text, n_bytes, root, &items) == 0;
@@ -529,18 +544,18 @@ read_whole(struct cfg_reader *reader, char *text, size_t n_bytes, struct cfg_err
 
 /* Takes text. */
 static int
-read_text(struct cfg_reader *reader, char *text, size_t n_bytes, struct cfg_errors *errors,
-	struct cfg_model *out)
+read_text(struct cfg_reader *reader, char *text, size_t n_bytes, bool needs_services,
+	struct cfg_errors *errors, struct cfg_model *out)
 {
 	struct cfg_model model;
 	struct part part;
 	int ret;
 
 	if (!read_part(reader, text, n_bytes, errors->stop, &part))
-		return read_whole(reader, text, n_bytes, errors, out);
+		return read_whole(reader, text, n_bytes, needs_services, errors, out);
 	if (assemble(reader, errors->file, &part, &model) != 0) {
 		free_part(&part);
-		return read_whole(reader, text, n_bytes, errors, out);
+		return read_whole(reader, text, n_bytes, needs_services, errors, out);
 	}
 	reader->n_partial++;
 	ret = cfg_finish_model(&model, reader->needs_ports, errors);
@@ -566,7 +581,7 @@ cfg_reader_read(struct cfg_reader *reader, const char *path, FILE *messages,
 	ret = cfg_read_bytes(&errors, &text, &n_bytes);
 	if (ret != 0)
 		return ret;
-	return read_text(reader, text, n_bytes, &errors, out);
+	return read_text(reader, text, n_bytes, false, &errors, out);
 }
 
 int
@@ -581,7 +596,7 @@ cfg_reader_read_stream(struct cfg_reader *reader, const char *name, FILE *stream
 	ret = cfg_read_stream(stream, &errors, &text, &n_bytes);
 	if (ret != 0)
 		return ret;
-	return read_text(reader, text, n_bytes, &errors, out);
+	return read_text(reader, text, n_bytes, false, &errors, out);
 }
 
 int
@@ -598,5 +613,5 @@ cfg_reader_read_text(struct cfg_reader *reader, const char *name, const char *te
 	}
 	if (n_bytes > 0)
 		memcpy(copy, text, n_bytes);
-	return read_text(reader, copy, n_bytes, &errors, out);
+	return read_text(reader, copy, n_bytes, true, &errors, out);
 }

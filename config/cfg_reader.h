@@ -52,7 +52,10 @@ int cfg_reader_read(struct cfg_reader *reader, const char *path, FILE *messages,
 int cfg_reader_read_stream(struct cfg_reader *reader, const char *name, FILE *stream,
 	const atomic_bool *stop, FILE *messages, struct cfg_model *out) lb_must_check;
 
-/** As cfg_read_text_model(). */
+/**
+ * As cfg_read_text_model(), of what is for a whole fleet: a text without `services`, as another
+ * file is that was put there by mistake, would take all of them away, and is wrong.
+ */
 int cfg_reader_read_text(struct cfg_reader *reader, const char *name, const char *text,
 	size_t n_bytes, FILE *messages, struct cfg_model *out) lb_must_check;
 

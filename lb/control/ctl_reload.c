@@ -391,10 +391,13 @@ finish_call(struct reading *reading)
 
 	if (!reading->is_read) {
 		const char *errors = ctl_messages_text(&reading->messages);
+		/* What etcd does not tell may be all right. */
+		const bool is_known = reading->etcd == NULL || reading->document.text != NULL;
 
 		ctl_log_refused("reload", reading->path, errors);
 		tell_outcome(reading, errors);
-		ctl_messages_answer(&reading->messages, CTL_RPC_INVALID_PARAMS, reading->call);
+		ctl_messages_answer(&reading->messages,
+			is_known ? CTL_RPC_INVALID_PARAMS : CTL_RPC_REFUSED, reading->call);
 		return;
 	}
 	obstacle = ctl_fixed_obstacle(ctl_daemon_wanted(daemon), &reading->next);

@@ -323,15 +323,18 @@ class RealTest(EtcdCase):
         self.assertEqual((found["revision"], found["hash"]), (before["revision"], before["hash"]))
         self.assertEqual(daemon.count("unknown key 'backend'"), 1)
         self.assertIn(f"revision {revision} is refused: ", daemon.ctl("status"))
+        self.put(json.dumps({"control": {"socket": str(daemon.socket)}}))
+        found = daemon.wait_for(refused=2)
+        self.assertIn("write 'services: []'", found["refused_document"]["error"])
         # What takes a restart is refused by this one.
         self.put(daemon.document(2).replace('"workers": 1', '"workers": 2'))
-        found = daemon.wait_for(refused=2)
+        found = daemon.wait_for(refused=3)
         self.assertIn("dataplane.workers", found["refused_document"]["error"])
         # And half a document; none at all; and a good one.
         self.put(daemon.document(2)[:300])
-        daemon.wait_for(refused=3)
+        daemon.wait_for(refused=4)
         ETCD.call("kv/deleterange", key=encode(self.key))
-        found = daemon.wait_for(refused=4)
+        found = daemon.wait_for(refused=5)
         self.assertEqual(found["refused_document"]["error"], "there is no such key")
         self.assertEqual(daemon.address(), "10.0.0.2")
         revision = self.put(daemon.document(3))
@@ -350,7 +353,7 @@ class RealTest(EtcdCase):
         wait_until(lambda: daemon.etcd()["failures"] >= 4, "no more tries")
         self.assertIn("Couldn't connect", daemon.etcd()["error"])
         self.assertEqual(daemon.count("warning: etcd: "), 1)
-        self.assertIn("etcd: http", daemon.ctl("reload", status=BAD_USAGE))
+        self.assertIn("etcd: http", daemon.ctl("reload", status=FAILED))
         # As a power cut would.
         daemon.kill()
         daemon.start()
@@ -405,6 +408,13 @@ class RealTest(EtcdCase):
         file.write_text("services: 3\n", encoding="ascii")
         self.assertIn(f"{file}:1:11: services: expected a list",
                       daemon.ctl("config", "push", file, status=BAD_USAGE))
+        # What is a balancer's own, by mistake: it would take all services away.
+        for text in (json.dumps({"hash_seed": 0}), "services:\nhash_seed: 0\n",
+                     json.dumps({k: v for k, v in json.loads(daemon.document(1)).items()
+                                 if k != "services"})):
+            file.write_text(text, encoding="ascii")
+            self.assertIn("write 'services: []'",
+                          daemon.ctl("config", "push", file, status=BAD_USAGE))
         file.write_text(daemon.document(2).replace('"workers": 1', '"workers": 2'),
                         encoding="ascii")
         self.assertIn("dataplane.workers", daemon.ctl("config", "push", file, status=FAILED))
@@ -955,6 +965,7 @@ class FakeTest(EtcdCase):
         daemon.launch()
         self.assertEqual(daemon.process.wait(TIMEOUT_S), FAILED)
         self.assertIn("there is no copy to start with", daemon.words())
+        self.assertEqual(daemon.check()[0], BAD_USAGE)
         daemon.process = None
         fake.set(text=good)
         self.assertEqual(daemon.check(), (DONE, ""))

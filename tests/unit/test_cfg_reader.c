@@ -155,6 +155,41 @@ test_what_may_not_be_own(void **state)
 	}
 }
 
+static void
+test_a_fleet_says_which_services(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *word; /* NULL: it is right */
+	} rows[] = {
+		{OWN "services: []\n", NULL},
+		{OWN SERVICES("10.0.0.1"), NULL},
+		{OWN, "fleet:1:1: there are no services; write 'services: []' if"},
+		{OWN "services:\n", "there are no services; write 'services: []' if"},
+		{"hash_seed: 7\n" OWN, "there are no services"},
+		{"", "fleet:1:1: nothing is in it; write 'services: []'"},
+	};
+	struct cfg_reader *reader = cfg_reader_create(true);
+	struct cfg_model model;
+	char *messages;
+
+	(void)state;
+	assert_non_null(reader);
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const int ret = read_text(reader, rows[i].text, &messages, &model);
+		const char *word = rows[i].word;
+
+		EXPECT(ret == (word == NULL ? 0 : -EINVAL), "%s: %d, %s", rows[i].text, ret,
+			messages);
+		EXPECT(word == NULL || strstr(messages, word) != NULL, "%s: %s", rows[i].text,
+			messages);
+		free(messages);
+		if (ret == 0)
+			cfg_model_fini(&model);
+	}
+	cfg_reader_destroy(reader);
+}
+
 int
 main(void)
 {
@@ -162,6 +197,7 @@ main(void)
 		cmocka_unit_test(test_what_is_own_takes_the_place_of_what_is_read),
 		cmocka_unit_test(test_what_is_read_is_checked_with_what_is_own),
 		cmocka_unit_test(test_what_may_not_be_own),
+		cmocka_unit_test(test_a_fleet_says_which_services),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
