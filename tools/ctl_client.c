@@ -22,6 +22,7 @@ struct ctl_client {
 	size_t n_buffer;   /* bytes in it */
 	size_t n_searched; /* of these have no end of a line */
 	size_t capacity;
+	int file;       /* that the next request takes along; -1: none */
 	bool is_broken; /* a request was sent in part: what follows would be no request */
 };
 
@@ -67,6 +68,7 @@ ctl_client_open(const char *path, unsigned int timeout_ms, struct ctl_client **o
 	client = calloc(1, sizeof(*client));
 	if (client == NULL)
 		return -ENOMEM;
+	client->file = -1;
 	client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ret = client->fd < 0 ? -errno : connect_in_time(client->fd, &address, timeout_ms);
 	if (ret != 0) {
@@ -104,6 +106,38 @@ wait_for(const struct ctl_client *client, short events, uint64_t deadline_ms)
 	return n == 0 || left == 0 ? -ETIMEDOUT : 0;
 }
 
+void
+ctl_client_pass(struct ctl_client *client, int file)
+{
+	client->file = file;
+}
+
+/* As send(); the first bytes take the file along. */
+static ssize_t
+send_some(struct ctl_client *client, const char *text, size_t n)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(client->file))];
+	} beside = {.header = {.cmsg_len = CMSG_LEN(sizeof(client->file)),
+			    .cmsg_level = SOL_SOCKET,
+			    .cmsg_type = SCM_RIGHTS}};
+	/* sendmsg() does not write there. */
+	struct iovec bytes = {.iov_base = (void *)(uintptr_t)text, .iov_len = n};
+	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+	ssize_t n_sent;
+
+	if (client->file >= 0) {
+		memcpy(CMSG_DATA(&beside.header), &client->file, sizeof(client->file));
+		message.msg_control = &beside;
+		message.msg_controllen = sizeof(beside);
+	}
+	n_sent = sendmsg(client->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n_sent >= 0)
+		client->file = -1;
+	return n_sent;
+}
+
 /*
  * A daemon that cut the connection off may have said why before: that it takes no more is no
  * error yet.
@@ -115,8 +149,7 @@ send_text(struct ctl_client *client, const char *text, size_t n, uint64_t deadli
 	int ret = 0;
 
 	while (ret == 0 && n_sent < n) {
-		const ssize_t k = send(client->fd, text + n_sent, n - n_sent,
-			MSG_NOSIGNAL | MSG_DONTWAIT);
+		const ssize_t k = send_some(client, text + n_sent, n - n_sent);
 
 		if (k >= 0)
 			n_sent += (size_t)k;

@@ -42,6 +42,13 @@ int ctl_client_open(const char *path, unsigned int timeout_ms,
 	struct ctl_client **out) lb_must_check;
 
 /**
+ * Have the next request take an open file along.
+ *
+ * @param file  Stays its owner's, who keeps it open until the request is out.
+ */
+void ctl_client_pass(struct ctl_client *client, int file);
+
+/**
  * Call a method.
  *
  * After an error other than -EREMOTEIO and -ETIMEDOUT the connection is of no use any more.

@@ -315,7 +315,7 @@ int
 main(int argc, char *argv[])
 {
 	const char *from_environment = getenv("SHUNT_SOCKET");
-	struct shuntctl ctl = {.socket = CTL_SOCKET_DEFAULT};
+	struct shuntctl ctl = {.socket = CTL_SOCKET_DEFAULT, .file = -1};
 	int option;
 
 	if (from_environment != NULL && from_environment[0] != '\0')

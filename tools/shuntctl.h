@@ -70,6 +70,7 @@ struct shuntctl {
 	char *const *args;                     /**< behind the words of the command */
 	int n_args;
 	struct ctl_client *client; /**< NULL until the first call */
+	int file;                  /**< that calls take along; -1: none */
 };
 
 /* shuntctl_call.c */

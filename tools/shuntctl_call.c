@@ -196,6 +196,7 @@ shuntctl_call(struct shuntctl *ctl, const char *method, json_t *params, json_t *
 			tell_no_connection(ctl->socket, -ret);
 			return SHUNTCTL_FAILED;
 		}
+		ctl_client_pass(ctl->client, ctl->file);
 		ret = ctl_client_call(ctl->client, method, params,
 			ctl->has_timeout ? ctl->timeout_ms : usual_ms(method), result, &error);
 	} while (ret == -EREMOTEIO && wait_for_turn(ctl, &error, &left_ms, &pause_ms));

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl_proto.h"
 #include "lb_compiler.h"
 #include "shuntctl.h"
 
-/* The daemon has a working folder of its own: paths go to it whole. NULL: errno says why. */
+/* Whom others name goes by the whole path. NULL: errno says why. */
 static char *
 make_absolute(const char *path)
 {
@@ -24,8 +26,26 @@ make_absolute(const char *path)
 	return whole;
 }
 
+/* What is no regular file is refused by the daemon, and is not waited for here. */
 static int
-make_params(const char *path, json_t **out)
+open_file(const char *path)
+{
+	struct stat file;
+	int flags = O_RDONLY | O_NOCTTY | O_CLOEXEC;
+
+	if (stat(path, &file) != 0)
+		return -1;
+	if (!S_ISREG(file.st_mode))
+		flags |= O_NONBLOCK;
+	return open(path, flags);
+}
+
+/*
+ * The file is opened here, with the rights of who asks, and passed: the daemon may read more,
+ * and the path may mean another file to it.
+ */
+static int
+make_params(struct shuntctl *ctl, const char *path, json_t **out)
 {
 	char *whole = make_absolute(path);
 
@@ -35,8 +55,17 @@ make_params(const char *path, json_t **out)
 		return SHUNTCTL_FAILED;
 	}
 	*out = json_pack("{s:s}", CTL_KEY_PATH, whole);
+	if (*out == NULL) {
+		free(whole);
+		return shuntctl_no_utf8();
+	}
+	ctl->file = open_file(path);
+	if (ctl->file < 0) {
+		(void)fprintf(stderr, "%s: cannot be opened: %s\n", whole, strerror(errno));
+		json_decref(*out);
+	}
 	free(whole);
-	return *out != NULL ? SHUNTCTL_DONE : shuntctl_no_utf8();
+	return ctl->file >= 0 ? SHUNTCTL_DONE : SHUNTCTL_BAD_USAGE;
 }
 
 static void
@@ -187,7 +216,7 @@ shuntctl_plan(struct shuntctl *ctl)
 {
 	json_t *params;
 	json_t *result;
-	int status = make_params(ctl->args[0], &params);
+	int status = make_params(ctl, ctl->args[0], &params);
 
 	if (status == SHUNTCTL_DONE)
 		status = shuntctl_call(ctl, CTL_METHOD_PLAN, params, &result);
@@ -216,7 +245,7 @@ shuntctl_reload(struct shuntctl *ctl)
 	int status = SHUNTCTL_DONE;
 
 	if (ctl->n_args > 0)
-		status = make_params(ctl->args[0], &params);
+		status = make_params(ctl, ctl->args[0], &params);
 	if (status != SHUNTCTL_DONE)
 		return status;
 	return shuntctl_ask(ctl, CTL_METHOD_RELOAD, params, print_reload);
@@ -261,7 +290,7 @@ shuntctl_config_push(struct shuntctl *ctl)
 					    "key "
 					    "that is not there, and found '%s'",
 			text);
-	status = make_params(ctl->args[0], &params);
+	status = make_params(ctl, ctl->args[0], &params);
 	if (status != SHUNTCTL_DONE)
 		return status;
 	if (text != NULL &&

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl_log.h"
 
@@ -23,6 +24,7 @@ ctl_file_task_init(struct ctl_file_task *file, struct ctl_daemon *daemon, const 
 	file->reader = ctl_daemon_reader(daemon);
 	file->stop = ctl_aside_stop(ctl_daemon_aside(daemon));
 	file->path = copy;
+	file->fd = ctl_call_take_file(call);
 	return true;
 }
 
@@ -46,4 +48,6 @@ ctl_file_task_fini(struct ctl_file_task *file)
 	ctl_messages_close(&file->messages);
 	ctl_daemon_release_view(file->daemon, file->view);
 	free(file->path);
+	if (file->fd >= 0)
+		(void)close(file->fd);
 }

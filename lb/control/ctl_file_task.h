@@ -22,6 +22,7 @@ struct ctl_file_task {
 	struct cfg_reader *reader;
 	const atomic_bool *stop;
 	char *path;
+	int fd;                       /**< of it, as ctl_reload_scan() has it */
 	struct ctl_messages messages; /**< what is wrong with the file */
 	bool is_right;                /**< to be set once it is read, if so */
 };

@@ -96,7 +96,7 @@ check(struct push_task *push)
 	struct ctl_file_task *file = &push->file;
 	struct cfg_model model;
 
-	if (!ctl_reload_read_text(file->path, CTL_ETCD_VALUE_BYTES_MAX, file->stop,
+	if (!ctl_reload_read_text(file->path, file->fd, CTL_ETCD_VALUE_BYTES_MAX, file->stop,
 		    &file->messages, &push->text) ||
 		cfg_reader_read_text(file->reader, file->path, ctl_bytes_front(&push->text),
 			ctl_bytes_length(&push->text), file->messages.errors.to, &model) != 0)
@@ -216,7 +216,7 @@ ctl_method_config_push(void *context, const json_t *params, struct ctl_call *cal
 
 	if (!ctl_params_check(params, keys, call))
 		return;
-	path = ctl_params_text(params, CTL_KEY_PATH, call);
+	path = ctl_params_file(params, call);
 	if (path == NULL)
 		return;
 	if (ctl_daemon_etcd(daemon) == NULL) {

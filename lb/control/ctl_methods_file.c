@@ -24,7 +24,7 @@ ctl_method_reload(void *context, const json_t *params, struct ctl_call *call)
 	if (!ctl_params_check(params, keys, call))
 		return;
 	if (json_object_get(params, CTL_KEY_PATH) != NULL)
-		path = ctl_params_text(params, CTL_KEY_PATH, call);
+		path = ctl_params_file(params, call);
 	if (path == NULL ||
 		ctl_reload_defer(ctl_daemon_reload(daemon), ctl_method_reload, params, call))
 		return;
@@ -70,8 +70,8 @@ run_plan(struct ctl_task *task)
 	struct ctl_file_task *file = &plan->file;
 	struct cfg_model next;
 
-	file->is_right =
-		ctl_reload_scan(file->reader, file->path, file->stop, &file->messages, &next);
+	file->is_right = ctl_reload_scan(file->reader, file->path, file->fd, file->stop,
+		&file->messages, &next);
 	if (!file->is_right)
 		return;
 	plan->answer = write_plan(plan, &next);
@@ -113,7 +113,7 @@ ctl_method_plan(void *context, const json_t *params, struct ctl_call *call)
 
 	if (!ctl_params_check(params, keys, call))
 		return;
-	path = ctl_params_text(params, CTL_KEY_PATH, call);
+	path = ctl_params_file(params, call);
 	if (path == NULL)
 		return;
 	plan = calloc(1, sizeof(*plan));

@@ -77,6 +77,19 @@ ctl_params_text(const json_t *params, const char *key, struct ctl_call *call)
 	return NULL;
 }
 
+const char *
+ctl_params_file(const json_t *params, struct ctl_call *call)
+{
+	const char *path = ctl_params_text(params, CTL_KEY_PATH, call);
+
+	if (path == NULL || ctl_call_has_file(call) || ctl_call_is_owners(call))
+		return path;
+	ctl_call_error(call, CTL_RPC_REFUSED,
+		"shuntd opens files by their path for root alone; open it, and pass it with "
+		"the request, as this version's shuntctl does");
+	return NULL;
+}
+
 void
 ctl_params_no_memory(struct ctl_call *call)
 {

@@ -24,6 +24,13 @@ bool ctl_params_check(const json_t *params, const char *const keys[], struct ctl
 /** A text that has to be there; NULL where it is not, and the call is answered. */
 const char *ctl_params_text(const json_t *params, const char *key, struct ctl_call *call);
 
+/**
+ * The path of a file that the call is about; NULL where it may not be read, and the call is
+ * answered. Who is neither root nor runs us has to bring the file, open: what we may read is
+ * not for them to see, and messages have parts of it.
+ */
+const char *ctl_params_file(const json_t *params, struct ctl_call *call);
+
 /** Answer that memory is short. */
 void ctl_params_no_memory(struct ctl_call *call);
 

@@ -50,6 +50,7 @@ struct reading {
 	struct cfg_reader *reader; /* the thread's */
 	const atomic_bool *stop;
 	char *path;
+	int fd;                            /* of that; -1: it is to be opened */
 	const char *own_path;              /* of the daemon's configuration */
 	struct ctl_etcd *etcd;             /* where it is from; NULL: a file */
 	struct ctl_etcd_document document; /* text NULL: it is asked for first */
@@ -129,11 +130,35 @@ open_regular(const char *path, const atomic_bool *stop, FILE *messages)
 	return -1;
 }
 
+/*
+ * The same of a file that is open: another descriptor of it, or -1. Whoever opened it may have
+ * read some, and may have it wait.
+ */
+static int
+take_regular(int given, const char *path, FILE *messages)
+{
+	struct stat file;
+	int fd = -1;
+
+	if (fstat(given, &file) == 0) {
+		if (!is_regular(&file, path, messages))
+			return -1;
+		fd = fcntl(given, F_DUPFD_CLOEXEC, 0);
+	}
+	if (fd >= 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0 && lseek(fd, 0, SEEK_SET) == 0)
+		return fd;
+	(void)fprintf(messages, "%s: cannot be read: %s\n", path, strerror(errno));
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
 /* NULL: messages say why. */
 static FILE *
-open_stream(const char *path, const atomic_bool *stop, FILE *messages)
+open_stream(const char *path, int given, const atomic_bool *stop, FILE *messages)
 {
-	const int fd = open_regular(path, stop, messages);
+	const int fd = given >= 0 ? take_regular(given, path, messages)
+				  : open_regular(path, stop, messages);
 	FILE *stream = fd >= 0 ? fdopen(fd, "r") : NULL;
 
 	if (fd >= 0 && stream == NULL) {
@@ -144,11 +169,11 @@ open_stream(const char *path, const atomic_bool *stop, FILE *messages)
 }
 
 bool
-ctl_reload_scan(struct cfg_reader *reader, const char *path, const atomic_bool *stop,
+ctl_reload_scan(struct cfg_reader *reader, const char *path, int fd, const atomic_bool *stop,
 	struct ctl_messages *messages, struct cfg_model *out)
 {
 	FILE *to = messages->errors.to;
-	FILE *stream = open_stream(path, stop, to);
+	FILE *stream = open_stream(path, fd, stop, to);
 	int ret;
 
 	if (stream == NULL)
@@ -179,11 +204,11 @@ read_stream(FILE *stream, size_t n_max, struct ctl_bytes *out)
 }
 
 bool
-ctl_reload_read_text(const char *path, size_t n_max, const atomic_bool *stop,
+ctl_reload_read_text(const char *path, int fd, size_t n_max, const atomic_bool *stop,
 	struct ctl_messages *messages, struct ctl_bytes *out)
 {
 	FILE *to = messages->errors.to;
-	FILE *stream = open_stream(path, stop, to);
+	FILE *stream = open_stream(path, fd, stop, to);
 	int ret;
 
 	if (stream == NULL)
@@ -311,12 +336,13 @@ static void
 read_file(struct reading *reading)
 {
 	const struct ctl_save_mark own = ctl_save_look(reading->own_path);
-	const struct ctl_save_mark mark = ctl_save_look(reading->path);
+	const struct ctl_save_mark mark =
+		reading->fd >= 0 ? ctl_save_look_at(reading->fd) : ctl_save_look(reading->path);
 
 	if (ctl_save_is_same_file(&mark, &own))
 		reading->mark = own;
-	reading->is_read = ctl_reload_scan(reading->reader, reading->path, reading->stop,
-		&reading->messages, &reading->next);
+	reading->is_read = ctl_reload_scan(reading->reader, reading->path, reading->fd,
+		reading->stop, &reading->messages, &reading->next);
 }
 
 static void
@@ -342,6 +368,8 @@ free_reading(struct reading *reading)
 	ctl_etcd_document_fini(&reading->document);
 	if (reading->is_read)
 		cfg_model_fini(&reading->next);
+	if (reading->fd >= 0)
+		(void)close(reading->fd);
 	free(reading->path);
 	free(reading);
 }
@@ -540,6 +568,7 @@ start_reading(struct ctl_reload *reload, enum asker asker, const char *path,
 		reading->document = reload->document;
 		reload->document = (struct ctl_etcd_document){0};
 	}
+	reading->fd = call != NULL ? ctl_call_take_file(call) : -1;
 	ctl_reload_begin(reload);
 	ctl_aside_submit(ctl_daemon_aside(reload->daemon), &reading->task);
 }

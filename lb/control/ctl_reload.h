@@ -52,7 +52,7 @@ void ctl_reload_end(struct ctl_reload *reload);
 
 /**
  * Read a file aside and put it in force; in its turn. By the name of the daemon's configuration
- * also what etcd has.
+ * also what etcd has. The call's file is read, where it came with one.
  */
 void ctl_reload_file(struct ctl_reload *reload, const char *path, struct ctl_call *call);
 
@@ -73,15 +73,16 @@ void ctl_reload_document(struct ctl_reload *reload, struct ctl_etcd_document *do
 /** A signal's reload has not been read. NULL is allowed. */
 bool ctl_reload_is_hung_up(const struct ctl_reload *reload);
 
-/* Of a file, on the thread aside. */
+/* Of a file, on the thread aside. fd: of what path names, and stays the caller's; -1: path is
+ * to be opened. */
 
 /**
  * Read a configuration from a regular file. False: messages say why.
  *
  * @param stop  As cfg_reader_read_stream() has it.
  */
-bool ctl_reload_scan(struct cfg_reader *reader, const char *path, const atomic_bool *stop,
-	struct ctl_messages *messages, struct cfg_model *out);
+bool ctl_reload_scan(struct cfg_reader *reader, const char *path, int fd,
+	const atomic_bool *stop, struct ctl_messages *messages, struct cfg_model *out);
 
 /**
  * Read the text of a regular file. False: messages say why.
@@ -89,7 +90,7 @@ bool ctl_reload_scan(struct cfg_reader *reader, const char *path, const atomic_b
  * @param n_max  Bytes; one with more is not read.
  * @param out    To its end; the caller's in any case.
  */
-bool ctl_reload_read_text(const char *path, size_t n_max, const atomic_bool *stop,
+bool ctl_reload_read_text(const char *path, int fd, size_t n_max, const atomic_bool *stop,
 	struct ctl_messages *messages, struct ctl_bytes *out);
 
 #endif

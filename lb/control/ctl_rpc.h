@@ -26,6 +26,10 @@
  * shuts down its sending half is answered still; of one that is gone, what it sent before is
  * carried out until it is noticed that nobody reads the answers.
  *
+ * A request may come with an open file (SCM_RIGHTS, with any of its bytes), where its client
+ * has no other one on its way: so a method reads what the client may read, and not what this
+ * process may.
+ *
  * Not thread-safe: the control thread's.
  */
 
@@ -122,6 +126,15 @@ void ctl_call_error(struct ctl_call *call, enum ctl_rpc_error code, const char *
 
 /** Whose call it is: a number that no other connection has or had. 0: its client has gone. */
 uint64_t ctl_call_client(const struct ctl_call *call);
+
+/** Whether it is of root, or of the user who runs us. */
+bool ctl_call_is_owners(const struct ctl_call *call);
+
+/** Whether a file came with it, and was not taken yet. */
+bool ctl_call_has_file(const struct ctl_call *call);
+
+/** That file, to be closed by who takes it; -1: none. */
+int ctl_call_take_file(struct ctl_call *call);
 
 /** Whether the client of that number is connected still. */
 bool ctl_rpc_is_connected(const struct ctl_rpc *rpc, uint64_t client);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "ctl_rpc_answer.h"
 #include "ctl_rpc_parse.h"
@@ -94,6 +95,11 @@ ctl_rpc_call_create(struct ctl_rpc_client *client, json_t *id)
 		return NULL;
 	call->client = client;
 	call->id = json_incref(id);
+	call->file = client->file;
+	call->has_brought_file = client->file >= 0;
+	client->file = -1;
+	client->has_file_call |= call->has_brought_file;
+	call->is_owners = client->is_owner;
 	call->next = client->calls;
 	if (call->next != NULL)
 		call->next->previous = call;
@@ -106,6 +112,27 @@ uint64_t
 ctl_call_client(const struct ctl_call *call)
 {
 	return call->client != NULL ? call->client->number : 0;
+}
+
+bool
+ctl_call_is_owners(const struct ctl_call *call)
+{
+	return call->is_owners;
+}
+
+bool
+ctl_call_has_file(const struct ctl_call *call)
+{
+	return call->file >= 0;
+}
+
+int
+ctl_call_take_file(struct ctl_call *call)
+{
+	const int file = call->file;
+
+	call->file = -1;
+	return file;
 }
 
 /* Within the client's turn its answers go out together at the end of it. */
@@ -122,10 +149,13 @@ finish_call(struct ctl_call *call)
 		else
 			client->calls = call->next;
 		client->n_calls--;
+		client->has_file_call &= !call->has_brought_file;
 		client->moved_ms = ctl_loop_now_ms();
 		if (!client->is_in_turn)
 			ctl_rpc_client_settle(client);
 	}
+	if (call->file >= 0)
+		(void)close(call->file);
 	json_decref(call->id);
 	free(call);
 }

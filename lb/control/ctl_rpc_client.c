@@ -70,6 +70,8 @@ ctl_rpc_client_destroy(struct ctl_rpc_client *client)
 		call->client = NULL;
 	ctl_loop_remove_fd(rpc->loop, client->fd);
 	(void)close(client->fd);
+	if (client->file >= 0)
+		(void)close(client->file);
 	ctl_bytes_fini(&client->in);
 	ctl_bytes_fini(&client->out);
 	rpc->clients[client->place] = NULL;
@@ -123,6 +125,42 @@ find_line(struct ctl_rpc_client *client)
 		cut_oversized(client);
 }
 
+/* One file, for a client that has no other on its way. */
+static void
+take_file(struct ctl_rpc_client *client, struct msghdr *message)
+{
+	const struct cmsghdr *part = CMSG_FIRSTHDR(message);
+	int file;
+
+	if (part == NULL || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+		return;
+	memcpy(&file, CMSG_DATA(part), sizeof(file));
+	if (client->file < 0 && !client->has_file_call)
+		client->file = file;
+	else
+		(void)close(file);
+}
+
+/* As recv(), with room for one file beside: more are not taken by the kernel. */
+static ssize_t
+receive(struct ctl_rpc_client *client, void *to, size_t n_bytes)
+{
+	union {
+		struct cmsghdr header; /* for its alignment */
+		char room[CMSG_SPACE(sizeof(int))];
+	} beside;
+	struct iovec bytes = {.iov_base = to, .iov_len = n_bytes};
+	struct msghdr message = {.msg_iov = &bytes,
+		.msg_iovlen = 1,
+		.msg_control = &beside,
+		.msg_controllen = CMSG_LEN(sizeof(int))};
+	const ssize_t n = recvmsg(client->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (n >= 0)
+		take_file(client, &message);
+	return n;
+}
+
 static void
 read_some(struct ctl_rpc_client *client)
 {
@@ -132,7 +170,7 @@ read_some(struct ctl_rpc_client *client)
 		client->is_cut = true;
 		return;
 	}
-	n = recv(client->fd, client->in.data + client->in.end, READ_BYTES, MSG_DONTWAIT);
+	n = receive(client, client->in.data + client->in.end, READ_BYTES);
 	if (n > 0)
 		client->in.end += (size_t)n;
 	else if (n == 0)
@@ -180,6 +218,7 @@ ctl_rpc_client_create(struct ctl_rpc *rpc, int fd, size_t place)
 	}
 	client->rpc = rpc;
 	client->fd = fd;
+	client->file = -1;
 	client->place = place;
 	client->moved_ms = ctl_loop_now_ms();
 	client->demand_ms = client->moved_ms;

@@ -29,6 +29,8 @@ struct ctl_rpc_client {
 	uint64_t last_turn; /* its number; while it is new, that of the turn before it came */
 	uint64_t demand;    /* what it has asked of late, as CTL_RPC_BUSY counts */
 	uint64_t demand_ms; /* up to when half of it was forgotten each second */
+	int file;           /* that came, for the next call; -1: none */
+	bool has_file_call; /* a call is to be answered that came with one */
 	pid_t pid;          /* of who connected; 0: not known */
 	bool is_owner;      /* of root, or the user who runs us */
 	bool is_new;        /* it has had no turn */
@@ -40,7 +42,10 @@ struct ctl_rpc_client {
 struct ctl_call {
 	struct ctl_rpc_client *client; /* NULL: gone */
 	json_t *id;                    /* NULL: a notification, which has no answer */
-	struct ctl_call *next;         /* of the client's, as is previous */
+	int file;                      /* -1: none, or it was taken */
+	bool has_brought_file;
+	bool is_owners;
+	struct ctl_call *next; /* of the client's, as is previous */
 	struct ctl_call *previous;
 };
 

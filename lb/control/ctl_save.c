@@ -35,6 +35,14 @@ ctl_save_look(const char *path)
 	return stat(path, &file) == 0 ? make_mark(&file) : (struct ctl_save_mark){0};
 }
 
+struct ctl_save_mark
+ctl_save_look_at(int fd)
+{
+	struct stat file;
+
+	return fstat(fd, &file) == 0 ? make_mark(&file) : (struct ctl_save_mark){0};
+}
+
 bool
 ctl_save_is_same_file(const struct ctl_save_mark *a, const struct ctl_save_mark *b)
 {

@@ -28,6 +28,9 @@ struct ctl_save_mark {
  */
 struct ctl_save_mark ctl_save_look(const char *path);
 
+/** The same of a file that is open. */
+struct ctl_save_mark ctl_save_look_at(int fd);
+
 /** Whether two are marks of the same file, whatever was written to it in between. */
 bool ctl_save_is_same_file(const struct ctl_save_mark *a, const struct ctl_save_mark *b);
 

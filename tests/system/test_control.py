@@ -1376,6 +1376,81 @@ class Clients(ControlCase):
         finally:
             others.communicate(timeout=TIMEOUT_S)
 
+    def test_a_file_is_read_with_the_rights_of_who_asks(self):
+        """Of one who may speak to the daemon, and read less than it."""
+        self.start()
+        self.folder.chmod(0o755)
+        self.daemon.socket.chmod(0o666)
+        secret, own = self.folder / "secret", self.folder / "own.yaml"
+        secret.write_text("root:$y$j9T$secret:1\n", encoding="ascii")
+        secret.chmod(0o600)
+        own.write_text(self.daemon.config.read_text("ascii").replace('"web-3"', '"web-9"'),
+                       encoding="ascii")
+        own.chmod(0o644)
+        for method in (["plan"], ["reload"], ["config", "push"]):
+            done = self.run_ctl(*method, secret, status=BAD_USAGE, user="nobody")
+            self.assertIn(f"{secret}: cannot be opened: Permission denied", done.stderr)
+            self.assertNotIn("$y$", done.stdout + done.stderr)
+        program = (
+            "import json, socket, sys\n"
+            "with socket.socket(socket.AF_UNIX) as client:\n"
+            "    client.connect(sys.argv[1])\n"
+            "    for method in ('plan', 'reload', 'config.push'):\n"
+            "        client.sendall(json.dumps({'jsonrpc': '2.0', 'id': 1, 'method': method,\n"
+            "            'params': {'path': sys.argv[2]}}).encode() + b'\\n')\n"
+            "        print(client.makefile().readline(), end='')\n")
+        said = subprocess.run(["/usr/bin/python3", "-c", program, self.daemon.socket, secret],
+                              user="nobody", check=True, text=True, timeout=TIMEOUT_S,
+                              stdout=subprocess.PIPE).stdout
+        self.assertEqual(said.count("shuntd opens files by their path for root alone"), 3, said)
+        self.assertNotIn("$y$", said + self.log())
+        self.assertIn("+ backend web-9", self.run_ctl("plan", own, user="nobody").stdout)
+        self.run_ctl("reload", own, user="nobody")
+        self.assertIsNotNone(self.backend("web/web-9"))
+        self.run_ctl("reload", user="nobody")
+        self.assertIsNone(self.backend("web/web-9"))
+
+    def test_files_that_come_with_requests(self):
+        self.start()
+        connection = self.connect()
+        good = self.daemon.config.read_text("ascii")
+
+        def ask(flags, text=good, n=1):
+            path = self.folder / "passed"
+            path.write_text(text, encoding="ascii")
+            files = [os.open(path, flags) for _ in range(n)]
+            os.lseek(files[0], 7, os.SEEK_SET)
+            try:
+                line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "plan",
+                                   "params": {"path": "/a/name"}}).encode() + b"\n"
+                socket.send_fds(connection.socket, [line], files)
+            finally:
+                for file in files:
+                    os.close(file)
+            return connection.answer()
+
+        def n_open():
+            connection.call("status")  # after all that was answered before
+            return len(list(pathlib.Path(f"/proc/{self.daemon.process.pid}/fd").iterdir()))
+
+        self.assertEqual(ask(os.O_RDONLY)["result"]["path"], "/a/name")
+        n_before = n_open()
+        self.assertEqual(ask(os.O_RDWR, n=3)["result"]["services"], [])
+        self.assertIn("/a/name: cannot be opened: ",
+                      ask(os.O_WRONLY)["error"]["message"])
+        self.assertIn("/a/name:1:1: unknown key 'x'",
+                      ask(os.O_RDONLY, "x: 1\n")["error"]["message"])
+        # With what takes none; and one that is never asked about.
+        with open("/dev/null", "rb") as null:
+            for _ in range(10):
+                socket.send_fds(connection.socket, [b" "], [null.fileno()])
+            self.assertIn("result", connection.call("status"))
+            self.assertEqual(n_open(), n_before)
+            socket.send_fds(connection.socket, [b" "], [null.fileno()])
+            self.assertIn("/a/name: expected a regular file, found a device",
+                          connection.call("plan", {"path": "/a/name"})["error"]["message"])
+        self.assertEqual(n_open(), n_before)
+
     def test_a_daemon_that_does_not_answer(self):
         self.start()
         self.daemon.process.send_signal(signal.SIGSTOP)
