@@ -38,9 +38,6 @@ void ctl_method_config_save(void *context, const json_t *params, struct ctl_call
 /* ctl_methods_etcd.c: what etcd has. */
 void ctl_method_config_push(void *context, const json_t *params, struct ctl_call *call);
 
-/** Of status: how it is with etcd; null where the configuration is a file. */
-json_t *ctl_method_make_etcd(struct ctl_etcd *etcd);
-
 /* ctl_methods_explain.c. */
 void ctl_method_explain(void *context, const json_t *params, struct ctl_call *call);
 

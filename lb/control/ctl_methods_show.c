@@ -100,7 +100,7 @@ ctl_method_status(void *context, const json_t *params, struct ctl_call *call)
 	failed |= add(result, CTL_KEY_GENERATION, ctl_params_number(view->generation));
 	failed |= add(result, CTL_KEY_CONFIG,
 		ctl_params_any_text(ctl_daemon_config_path(daemon)));
-	failed |= add(result, CTL_KEY_ETCD, ctl_method_make_etcd(ctl_daemon_etcd(daemon)));
+	failed |= add(result, CTL_KEY_ETCD, ctl_show_etcd(daemon));
 	failed |= add(result, CTL_KEY_WORKERS, json_integer(n_workers));
 	failed |= add(result, CTL_KEY_PORTS, ctl_show_ports(daemon, plane));
 	failed |= add(result, CTL_KEY_SERVICES, ctl_params_number(view->model.n_services));

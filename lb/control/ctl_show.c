@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ctl_show.h"
 
+#include <inttypes.h>
+
 #include "ctl_params.h"
 #include "ctl_proto.h"
 
@@ -17,6 +19,69 @@ ctl_show_mac(const struct lb_mac *mac)
 	char text[LB_MAC_TEXT_BYTES];
 
 	return json_string(lb_mac_format(mac, text));
+}
+
+static json_t *
+make_revision(uint64_t revision)
+{
+	return revision != 0 ? ctl_params_number(revision) : json_null();
+}
+
+static json_t *
+make_hash(const struct ctl_etcd_status *status)
+{
+	return status->revision != 0 ? json_sprintf("%016" PRIx64, status->hash) : json_null();
+}
+
+static json_t *
+make_words(const char *words)
+{
+	return words[0] != '\0' ? ctl_params_any_text(words) : json_null();
+}
+
+static json_t *
+make_refused(const struct ctl_etcd_status *status)
+{
+	if (status->refused_revision == 0)
+		return json_null();
+	return json_pack("{s:o, s:o}", CTL_KEY_REVISION,
+		ctl_params_number(status->refused_revision), CTL_KEY_ERROR,
+		make_words(status->refused_why));
+}
+
+static json_t *
+make_copy(const struct ctl_etcd_status *status)
+{
+	return json_pack("{s:o, s:o}", CTL_KEY_SAVED,
+		status->copy_s != 0 ? json_integer(status->copy_s) : json_null(), CTL_KEY_ERROR,
+		make_words(status->copy_why));
+}
+
+json_t *
+ctl_show_etcd(const struct ctl_daemon *daemon)
+{
+	struct ctl_etcd *etcd = ctl_daemon_etcd(daemon);
+	struct ctl_etcd_status status;
+	json_t *object;
+	int failed = 0;
+
+	if (etcd == NULL)
+		return json_null();
+	ctl_etcd_read_status(etcd, &status);
+	object = json_pack("{s:s, s:I, s:b}", CTL_KEY_STATE, ctl_etcd_link_words[status.link],
+		CTL_KEY_SINCE, (json_int_t)status.link_since_s, CTL_KEY_FROM_COPY,
+		status.is_copy);
+	failed |= add(object, CTL_KEY_ERROR,
+		status.link == CTL_ETCD_UNREACHABLE ? make_words(status.why) : json_null());
+	failed |= add(object, CTL_KEY_REVISION, make_revision(status.revision));
+	failed |= add(object, CTL_KEY_HASH, make_hash(&status));
+	failed |= add(object, CTL_KEY_KNOWN_REVISION, make_revision(status.known_revision));
+	failed |= add(object, CTL_KEY_REFUSED_DOCUMENT, make_refused(&status));
+	failed |= add(object, CTL_KEY_APPLIED, ctl_params_number(status.n_applied));
+	failed |= add(object, CTL_KEY_REFUSED, ctl_params_number(status.n_refused));
+	failed |= add(object, CTL_KEY_FAILURES, ctl_params_number(status.n_failures));
+	failed |= add(object, CTL_KEY_COPY, make_copy(&status));
+	return ctl_params_finish(object, failed);
 }
 
 static json_t *

@@ -17,6 +17,9 @@
 
 json_t *ctl_show_mac(const struct lb_mac *mac);
 
+/** How it is with etcd; null where the configuration is a file. */
+json_t *ctl_show_etcd(const struct ctl_daemon *daemon);
+
 /** A list, in the order of the configuration. */
 json_t *ctl_show_ports(const struct ctl_daemon *daemon, const struct cfg_dataplane *plane);
 

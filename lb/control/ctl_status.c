@@ -40,17 +40,17 @@ make_daemon(const struct ctl_daemon *daemon, const struct ctl_metrics_busy *busy
 	uint64_t verdicts[LB_N_VERDICTS];
 
 	dp_read_verdicts(dp, verdicts);
-	return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", CTL_KEY_SCHEMA,
-		CTL_SCHEMA, CTL_KEY_VERSION, SHUNT_VERSION, CTL_KEY_UPTIME_SECONDS,
-		(double)ctl_daemon_uptime_ms(daemon) / 1e3, CTL_KEY_GENERATION,
-		ctl_params_number(view->generation), CTL_KEY_UNREACHED,
+	return json_pack("{s:i, s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		CTL_KEY_SCHEMA, CTL_SCHEMA, CTL_KEY_VERSION, SHUNT_VERSION,
+		CTL_KEY_UPTIME_SECONDS, (double)ctl_daemon_uptime_ms(daemon) / 1e3,
+		CTL_KEY_GENERATION, ctl_params_number(view->generation), CTL_KEY_UNREACHED,
 		ctl_params_number(view->n_unreached), CTL_KEY_PACKETS,
 		ctl_show_packets(verdicts), CTL_KEY_DROPS, ctl_show_drops(verdicts),
 		CTL_KEY_FLOW_ENTRIES_MAX,
 		ctl_params_number((uint64_t)dp_n_workers(dp) *
 				  lb_flow_table_entries(plane->flow_entries)),
 		CTL_KEY_WORKERS, make_workers(dp, busy), CTL_KEY_PORTS,
-		ctl_show_ports(daemon, plane));
+		ctl_show_ports(daemon, plane), CTL_KEY_ETCD, ctl_show_etcd(daemon));
 }
 
 static void

@@ -534,6 +534,8 @@ class RealTest(EtcdCase):
                      'etcd_documents_total{result="applied"} 0',
                      'etcd_documents_total{result="refused"} 1'):
             self.assertIn(f"shunt_{line}", lines)
+        connection.request("GET", "/status.json")
+        self.assertEqual(json.loads(connection.getresponse().read())["etcd"], daemon.etcd())
 
     @unittest.skipUnless(os.geteuid() == 0, "mounts take root")
     def test_a_full_disk_under_the_copy(self):

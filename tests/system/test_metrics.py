@@ -435,7 +435,7 @@ class Status(MetricsCase):
         stats, status = self.ctl("stats"), self.ctl("status")
         for name in ("packets", "drops", "generation"):
             self.assertEqual(told[name], stats[name])
-        for name in ("version", "ports", "unreached", "generation"):
+        for name in ("version", "ports", "unreached", "generation", "etcd"):
             self.assertEqual(told[name], status[name])
         self.assertLessEqual(told["uptime_seconds"], status["uptime_seconds"])
         (worker,) = told["workers"]

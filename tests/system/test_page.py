@@ -169,6 +169,34 @@ class Page(SmallCase):
         self.servers[2] = Server("10.0.0.2")
         self.browser.wait_for("document.title.startsWith('(1)')")
 
+    def test_how_it_is_with_etcd_is_shown(self):
+        """Of what status.json says of it: the page is made to have more and more trouble."""
+        self.assertTrue(self.browser.run("last.etcd === null && $('etcd').hidden"))
+        self.browser.run("""const hold = $("pause"); hold.click();
+            window.say = (etcd) => { const all = measure({...last, etcd}); tellNews(all); show(all); };
+            window.etcd = {state: "watching", since: 1750000000, error: null, from_copy: false,
+                revision: 42, hash: "30a9a71c18bbb7e4", known_revision: 42, refused_document: null,
+                applied: 1, refused: 0, failures: 0, copy: {saved: 1750000000, error: null}};
+            say(etcd)""")
+        self.assertRegex(self.browser.text("#etcd"),
+                         "^✓ etcd revision 42, hash 30a9a71c18bbb7e4, watching since .*2025")
+        self.assertTrue(self.browser.run("document.title.startsWith('(1) ')"))
+        for change, words in (
+                ("state: 'unreachable', error: 'http://h: <b>no answer</b> in time'",
+                 r"unreachable since .*2025.*: http://h: <b>no answer</b> in time"),
+                ("from_copy: true", r"what runs is from the copy of .*2025"),
+                ("refused_document: {revision: 43, error: 'k:1:2: no'}",
+                 "revision 43 is refused: k:1:2: no"),
+                ("copy: {saved: null, error: 'No space left'}",
+                 "the copy cannot be written: No space left")):
+            self.browser.run(f"say({{...etcd, {change}}})")
+            for where in ("#etcd", "#news"):
+                self.assertRegex(self.browser.text(where), words)
+            self.assertIn("▲ etcd, with trouble", self.browser.text("#etcd"))
+            self.assertTrue(self.browser.run("document.title.startsWith('(2) ')"))
+        self.browser.run("say(null); $('pause').click()")
+        self.assertTrue(self.browser.run("$('etcd').hidden"))
+
     def press_until(self, selector):
         """Tab until the focus is there. Returns how often."""
         for n in range(1, 10):
