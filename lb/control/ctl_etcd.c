@@ -82,6 +82,8 @@ struct ctl_etcd {
 	struct known known;
 	struct ctl_etcd_document offered; /* text NULL: nothing */
 	struct ctl_etcd_status status;
+	struct ctl_log_limit link_limit;
+	struct ctl_log_limit document_limit;
 };
 
 /* A copy that is being written. */
@@ -154,7 +156,39 @@ set_link(struct ctl_etcd *etcd, enum ctl_etcd_link link)
 	etcd->status.link = link;
 }
 
+static bool
+may_tell(struct ctl_etcd *etcd, struct ctl_log_limit *limit, const char *what)
+{
+	struct ctl_log_turn turn;
+
+	lock(etcd);
+	turn = ctl_log_limit_take(limit, ctl_loop_now_ms());
+	unlock(etcd);
+	if (turn.n_left_out > 0)
+		ctl_log(CTL_LOG_NOTICE, "etcd: of %s %" PRIu64 " times nothing was told here",
+			what, turn.n_left_out);
+	else if (turn.is_last)
+		ctl_log(CTL_LOG_NOTICE,
+			"etcd: of %s there is so much to tell that it is told only now and "
+			"then; "
+			"'shuntctl status' has the last",
+			what);
+	return turn.is_told;
+}
+
+bool
+ctl_etcd_may_tell(struct ctl_etcd *etcd)
+{
+	return may_tell(etcd, &etcd->document_limit, "documents");
+}
+
 /* The thread. */
+
+static bool
+may_tell_of_link(struct ctl_etcd *etcd)
+{
+	return may_tell(etcd, &etcd->link_limit, "it");
+}
 
 static unsigned int
 kind_of(int error)
@@ -192,7 +226,7 @@ note_failure(struct ctl_etcd *etcd, int error)
 	etcd->status.n_failures++;
 	copy_line(etcd->status.why, etcd->why);
 	unlock(etcd);
-	if ((etcd->told & kind) == 0)
+	if ((etcd->told & kind) == 0 && may_tell_of_link(etcd))
 		ctl_log(CTL_LOG_WARNING, "etcd: %s; what runs goes on", etcd->why);
 	etcd->told |= kind;
 	ctl_etcd_client_turn(etcd->client);
@@ -207,7 +241,7 @@ note_watching(struct ctl_etcd *etcd)
 	lock(etcd);
 	set_link(etcd, CTL_ETCD_WATCHING);
 	unlock(etcd);
-	if ((etcd->told & TOLD_WATCHING) == 0)
+	if ((etcd->told & TOLD_WATCHING) == 0 && may_tell_of_link(etcd))
 		ctl_log(CTL_LOG_NOTICE, "etcd: watching the key %s", etcd->conf.url.key);
 	etcd->told |= TOLD_WATCHING;
 }
@@ -235,6 +269,8 @@ note_missing(struct ctl_etcd *etcd, uint64_t revision)
 	copy_line(etcd->status.refused_why, "there is no such key");
 	etcd->status.n_refused++;
 	unlock(etcd);
+	if (!ctl_etcd_may_tell(etcd))
+		return;
 	ctl_log(CTL_LOG_ERROR,
 		"etcd: there is no key %s at revision %" PRIu64 "; what runs goes on",
 		etcd->conf.url.key, revision);
@@ -246,6 +282,7 @@ take_news(struct ctl_etcd *etcd, struct ctl_etcd_answer *answer)
 {
 	const struct known next = known_of(answer);
 	struct known before;
+	bool is_another;
 
 	lock(etcd);
 	before = etcd->known;
@@ -255,10 +292,11 @@ take_news(struct ctl_etcd *etcd, struct ctl_etcd_answer *answer)
 	if (before.cluster == next.cluster && next.key_revision == etcd->status.revision)
 		etcd->status.is_copy = false;
 	unlock(etcd);
-	if (before.cluster != 0 && before.cluster != next.cluster)
-		ctl_log(CTL_LOG_NOTICE, "etcd: the cluster is another one, or was restored");
-	else if (before.key_revision == next.key_revision)
+	is_another = before.cluster != 0 && before.cluster != next.cluster;
+	if (!is_another && before.key_revision == next.key_revision)
 		return;
+	if (is_another && may_tell_of_link(etcd))
+		ctl_log(CTL_LOG_NOTICE, "etcd: the cluster is another one, or was restored");
 	if (answer->has_key) {
 		struct ctl_etcd_document document = take_document(answer);
 

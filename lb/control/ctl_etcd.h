@@ -113,6 +113,12 @@ void ctl_etcd_note_in_force(struct ctl_etcd *etcd, struct ctl_etcd_document *doc
 void ctl_etcd_note_refused(struct ctl_etcd *etcd, const struct ctl_etcd_document *document,
 	const char *errors);
 
+/**
+ * Whether the log may be told of a document, as whoever writes them may do so at any rate; it
+ * is told of those that are left out.
+ */
+bool ctl_etcd_may_tell(struct ctl_etcd *etcd);
+
 void ctl_etcd_read_status(struct ctl_etcd *etcd, struct ctl_etcd_status *out);
 
 /**

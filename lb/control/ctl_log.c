@@ -109,3 +109,23 @@ ctl_log_refused(const char *what, const char *path, const char *errors)
 		ctl_log(CTL_LOG_ERROR, "%s of %s failed: %.*s; and %zu more", what, path,
 			(int)n_first, errors, n_more);
 }
+
+#define LIMIT_ROOM_MS (UINT64_C(10) * CTL_LOG_LIMIT_MS)
+
+struct ctl_log_turn
+ctl_log_limit_take(struct ctl_log_limit *limit, uint64_t now_ms)
+{
+	const uint64_t from_ms = limit->busy_ms > now_ms ? limit->busy_ms : now_ms;
+	const uint64_t to_ms = from_ms + CTL_LOG_LIMIT_MS;
+	struct ctl_log_turn turn = {.n_left_out = limit->n_left_out};
+
+	if (to_ms - now_ms > LIMIT_ROOM_MS) {
+		limit->n_left_out++;
+		return (struct ctl_log_turn){0};
+	}
+	limit->busy_ms = to_ms;
+	limit->n_left_out = 0;
+	turn.is_told = true;
+	turn.is_last = to_ms + CTL_LOG_LIMIT_MS - now_ms > LIMIT_ROOM_MS;
+	return turn;
+}

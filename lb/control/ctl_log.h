@@ -11,6 +11,9 @@
  * Never for a packet. On any thread; a line is written at once.
  */
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /** As syslog(3) numbers them. */
 enum ctl_log_level {
 	CTL_LOG_ERROR = 3,   /**< something wanted is not done */
@@ -38,5 +41,26 @@ void ctl_log_lines(enum ctl_log_level level, const char *text);
  * @param errors  A line each; none says that memory was short.
  */
 void ctl_log_refused(const char *what, const char *path, const char *errors);
+
+/**
+ * How often something may be told that others can make happen at any rate: ten times, and then
+ * once in CTL_LOG_LIMIT_MS. All zero: it was not told yet.
+ */
+struct ctl_log_limit {
+	uint64_t busy_ms;    /**< until then what was told takes room */
+	uint64_t n_left_out; /**< since it was told last */
+};
+
+#define CTL_LOG_LIMIT_MS 6000u
+
+/** What is to be done. */
+struct ctl_log_turn {
+	bool is_told;
+	bool is_last;        /**< and the next at once would not be */
+	uint64_t n_left_out; /**< before this one; 0 where it is not told */
+};
+
+/** Pure. @param now_ms  Of a clock that does not go back. */
+struct ctl_log_turn ctl_log_limit_take(struct ctl_log_limit *limit, uint64_t now_ms);
 
 #endif

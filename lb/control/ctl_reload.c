@@ -448,21 +448,24 @@ finish_call(struct reading *reading)
 static bool
 judge(struct reading *reading)
 {
-	struct ctl_daemon *daemon = reading->reload->daemon;
+	const char *lines = ctl_messages_text(&reading->messages);
 	char *obstacle = NULL;
 	bool is_good;
 
-	ctl_log_lines(reading->is_read ? CTL_LOG_WARNING : CTL_LOG_ERROR,
-		ctl_messages_text(&reading->messages));
-	if (!reading->is_read)
-		ctl_log(CTL_LOG_ERROR, "%s is not loaded; what runs goes on", reading->path);
-	else
-		obstacle = ctl_fixed_obstacle(ctl_daemon_wanted(daemon), &reading->next);
-	if (obstacle != NULL)
-		ctl_log_refused("reload", reading->path, obstacle);
-	tell_outcome(reading,
-		reading->is_read ? obstacle : ctl_messages_text(&reading->messages));
+	if (reading->is_read)
+		obstacle = ctl_fixed_obstacle(ctl_daemon_wanted(reading->reload->daemon),
+			&reading->next);
 	is_good = reading->is_read && obstacle == NULL;
+	if (reading->asker != ASKED_BY_ETCD || (is_good && lines[0] == '\0') ||
+		ctl_etcd_may_tell(reading->etcd)) {
+		ctl_log_lines(reading->is_read ? CTL_LOG_WARNING : CTL_LOG_ERROR, lines);
+		if (!reading->is_read)
+			ctl_log(CTL_LOG_ERROR, "%s is not loaded; what runs goes on",
+				reading->path);
+		if (obstacle != NULL)
+			ctl_log_refused("reload", reading->path, obstacle);
+	}
+	tell_outcome(reading, reading->is_read ? obstacle : lines);
 	free(obstacle);
 	return is_good;
 }

@@ -153,6 +153,41 @@ test_of_many_errors_the_first_and_how_many_more(void **state)
 	}
 }
 
+/* What is told of what happens at a time, a letter each: t told, l the last, . left out. */
+static void
+test_what_others_can_make_happen_is_told_now_and_then(void **state)
+{
+	struct ctl_log_limit limit = {0};
+	uint64_t now_ms = 12345;
+	char told[64];
+	size_t n = 0;
+	struct ctl_log_turn turn;
+
+	(void)state;
+	for (; n < 20; n++) {
+		turn = ctl_log_limit_take(&limit, now_ms);
+		told[n] = (char)(turn.is_last ? 'l' : turn.is_told ? 't' : '.');
+		assert_int_equal(turn.n_left_out, 0);
+	}
+	told[n] = '\0';
+	assert_string_equal(told, "tttttttttl..........");
+	now_ms += CTL_LOG_LIMIT_MS - 1;
+	assert_false(ctl_log_limit_take(&limit, now_ms).is_told);
+	now_ms += 1;
+	turn = ctl_log_limit_take(&limit, now_ms);
+	assert_true(turn.is_told && turn.is_last);
+	assert_int_equal(turn.n_left_out, 11);
+	assert_false(ctl_log_limit_take(&limit, now_ms).is_told);
+	/* After a minute it is as if nothing had been. */
+	now_ms += 10 * CTL_LOG_LIMIT_MS;
+	turn = ctl_log_limit_take(&limit, now_ms);
+	assert_true(turn.is_told && !turn.is_last);
+	assert_int_equal(turn.n_left_out, 1);
+	for (n = 0; n < 9; n++)
+		turn = ctl_log_limit_take(&limit, now_ms);
+	assert_true(turn.is_last);
+}
+
 int
 main(void)
 {
@@ -160,6 +195,7 @@ main(void)
 		cmocka_unit_test(test_a_line_has_its_level),
 		cmocka_unit_test(test_each_of_many_lines_has_its_level),
 		cmocka_unit_test(test_of_many_errors_the_first_and_how_many_more),
+		cmocka_unit_test(test_what_others_can_make_happen_is_told_now_and_then),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
