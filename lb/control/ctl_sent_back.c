@@ -38,7 +38,7 @@ is_all(const struct lb_prefix *prefix)
 static bool
 is_a_ports(const struct ctl_reach *reach, int if_index)
 {
-	for (size_t i = 0; i < DP_PORTS_MAX; i++)
+	for (size_t i = 0; i < LB_PORTS_MAX; i++)
 		if (reach->if_index[i] == if_index)
 			return true;
 	return false;
