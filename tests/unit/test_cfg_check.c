@@ -439,10 +439,11 @@ test_a_daemon_needs_ports(void **state)
 		const char *where; /* it is told that there are none */
 	} rows[] = {
 		{"no dataplane", "services: []\n", "f:1:1"},
-		{"an empty dataplane", "hash_seed: 1\ndataplane:\n", "f:2:11"},
-		{"a dataplane without ports", "dataplane: {workers: 1}\n", "f:1:12"},
-		{"an empty list", "dataplane:\n  ports: []\n", "f:2:10"},
-		{"an empty value", "dataplane:\n  ports:\n", "f:2:9"},
+		{"an empty dataplane", "hash_seed: 1\ndataplane:\nservices: []\n", "f:2:11"},
+		{"a dataplane without ports", "dataplane: {workers: 1}\nservices: []\n",
+			"f:1:12"},
+		{"an empty list", "dataplane:\n  ports: []\nservices: []\n", "f:2:10"},
+		{"an empty value", "dataplane:\n  ports:\nservices: []\n", "f:2:9"},
 	};
 
 	(void)state;
