@@ -33,6 +33,14 @@ take_answer(void *context, uint8_t ip[static HC_TUNNEL_BYTES_MAX])
 	return dp_probe_take(tunnel->dp, ip);
 }
 
+static void
+lend_port(void *context, uint16_t port, bool is_lent)
+{
+	const struct ctl_tunnel *tunnel = context;
+
+	dp_probe_lend(tunnel->dp, port, is_lent);
+}
+
 /* A kernel without IPv6 has no services of it to check. */
 static int
 set_up(struct ctl_tunnel *tunnel, struct ctl_netlink *netlink)
@@ -56,6 +64,7 @@ fill(struct ctl_tunnel *tunnel, struct ctl_netlink *netlink)
 	const struct cfg_announce conf = {.interface = name};
 	struct hc_tunnel_conf way = {.send = send_probe,
 		.take = take_answer,
+		.lend = lend_port,
 		.context = tunnel};
 	int ret = ctl_tun_open(&conf, &tunnel->tun);
 

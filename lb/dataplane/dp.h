@@ -640,6 +640,12 @@ void dp_trace_end(struct dp *dp);
 void dp_probe_open(struct dp *dp);
 
 /**
+ * Whether a probe has one of these ports now. What comes to another of them is late or forged,
+ * and lost, so that nobody fills the way of answers but who hits one.
+ */
+void dp_probe_lend(struct dp *dp, uint16_t port, bool is_lent);
+
+/**
  * Send a packet to a backend, up or not, as those of its flows go; it is counted nowhere.
  *
  * @param backend     Its id. Where nobody has it, or has no next hop, the packet is lost.

@@ -58,6 +58,13 @@ dp_probe_open(struct dp *dp)
 	atomic_store_explicit(&dp->probes.is_open, true, memory_order_relaxed);
 }
 
+void
+dp_probe_lend(struct dp *dp, uint16_t port, bool is_lent)
+{
+	atomic_store_explicit(&dp->probes.is_lent[port - LB_PROBE_PORT_FIRST], is_lent,
+		memory_order_relaxed);
+}
+
 int
 dp_probe_send(struct dp *dp, uint32_t backend, const uint8_t *ip, size_t n_bytes)
 {
@@ -172,6 +179,9 @@ dp_probes_take(const struct dp_worker *worker, const struct dp_snapshot *snapsho
 		!is_own(snapshot, &packet->dst) ||
 		!lb_service_has_host(snapshot->match, &packet->key.src))
 		return false;
+	if (!atomic_load_explicit(&worker->probes->is_lent[port - LB_PROBE_PORT_FIRST],
+		    memory_order_relaxed))
+		return true;
 	probe.backend = DP_NONE;
 	probe.n_bytes = packet->ip_bytes;
 	memcpy(probe.bytes, rte_pktmbuf_mtod_offset(m, const uint8_t *, packet->ip_offset),

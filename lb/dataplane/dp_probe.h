@@ -16,6 +16,7 @@
 
 #include "dp.h"
 #include "dp_mbuf.h"
+#include "lb_limits.h"
 
 struct dp_worker; /* dp_worker.h */
 
@@ -34,6 +35,8 @@ struct dp_probes {
 	size_t ring_bytes;
 	/** Written by control; relaxed, as it carries nothing but itself. */
 	_Atomic bool is_open;
+	/** By port, of the prober's; relaxed likewise: an answer is far behind its question. */
+	_Atomic bool is_lent[LB_PROBE_PORT_LAST - LB_PROBE_PORT_FIRST + 1];
 };
 
 /** @retval -ENOMEM  No memory. */
@@ -62,7 +65,7 @@ dp_probes_are_asked(const struct dp_probes *probes)
 /**
  * Whether a packet for nobody is the answer to a probe: from a service's address to one of the
  * balancer's own, at a port that probes have. Then it is copied on its way back, or lost where
- * there is no room; the packet stays the caller's.
+ * there is no room or nobody has that port now; the packet stays the caller's.
  *
  * @param packet  Parsed.
  */

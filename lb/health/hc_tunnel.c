@@ -103,6 +103,7 @@ hc_tunnel_borrow(struct hc_tunnel *tunnel, const struct hc_target *target)
 		.stand_in = hc_tunnel_address(target->backend, lb_addr_is_v4(&target->address)),
 		.backend = target->backend,
 	};
+	tunnel->conf.lend(tunnel->conf.context, port, true);
 	return port;
 }
 
@@ -110,6 +111,7 @@ void
 hc_tunnel_return(struct hc_tunnel *tunnel, uint16_t port)
 {
 	tunnel->users[port - LB_PROBE_PORT_FIRST].is_lent = false;
+	tunnel->conf.lend(tunnel->conf.context, port, false);
 	tunnel->rested[(tunnel->first + tunnel->n_rested++) % N_PORTS] = port;
 }
 

@@ -34,10 +34,14 @@ typedef int (
 /** Take one from them. @return its bytes; 0: there is none. */
 typedef size_t (*hc_tunnel_take_fn)(void *context, uint8_t ip[static HC_TUNNEL_BYTES_MAX]);
 
+/** Tell them whether a probe has a source port now. */
+typedef void (*hc_tunnel_lend_fn)(void *context, uint16_t port, bool is_lent);
+
 struct hc_tunnel_conf {
 	int fd; /**< of the TUN device, which does not block; the caller's */
 	hc_tunnel_send_fn send;
 	hc_tunnel_take_fn take;
+	hc_tunnel_lend_fn lend;
 	void *context;
 };
 

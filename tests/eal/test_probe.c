@@ -237,6 +237,8 @@ test_answers_are_the_probers(void **state)
 	for (unsigned int is_open = 0; is_open < 2; is_open++) {
 		if (is_open != 0)
 			dp_probe_open(dp);
+		dp_probe_lend(dp, LB_PROBE_PORT_FIRST, true);
+		dp_probe_lend(dp, LB_PROBE_PORT_LAST, true);
 		for (size_t i = 0; i < LB_N_ELEMENTS(answers); i++) {
 			const bool is_taken = is_open != 0 && answers[i].is_taken;
 			uint8_t ip[DP_PROBE_BYTES_MAX];
@@ -259,6 +261,25 @@ test_answers_are_the_probers(void **state)
 }
 
 static void
+test_what_is_for_a_port_that_nobody_has_now_is_lost(void **state)
+{
+	struct dp *dp = make_plane();
+	uint8_t ip[DP_PROBE_BYTES_MAX];
+	uint8_t frame[PB_FRAME_MAX];
+	const size_t n = build(SERVICE, OWN, 8001, LB_PROBE_PORT_FIRST + 7, 0, frame);
+
+	(void)state;
+	dp_probe_open(dp);
+	for (unsigned int i = 0; i < 3; i++) {
+		dp_probe_lend(dp, LB_PROBE_PORT_FIRST + 7, i == 1);
+		assert_int_equal(run(dp, frame, n), DP_AWAY);
+		EXPECT((dp_probe_take(dp, ip) != 0) == (i == 1), "%u", i);
+	}
+	EXPECT(rte_mempool_in_use_count(pool) == 0, "a buffer is lost");
+	dp_destroy(dp);
+}
+
+static void
 test_each_answer_is_counted_and_its_buffer_freed(void **state)
 {
 	struct dp *dp = make_plane();
@@ -270,6 +291,7 @@ test_each_answer_is_counted_and_its_buffer_freed(void **state)
 
 	(void)state;
 	dp_probe_open(dp);
+	dp_probe_lend(dp, LB_PROBE_PORT_FIRST, true);
 	/* More than there is room for, and than there are buffers. */
 	for (unsigned int i = 0; i < 2000; i++)
 		assert_int_equal(run(dp, frame, n), DP_AWAY);
@@ -328,6 +350,7 @@ main(void)
 		cmocka_unit_test(test_a_probe_goes_to_the_backend_of_its_id),
 		cmocka_unit_test(test_what_there_is_no_room_for_is_said),
 		cmocka_unit_test(test_answers_are_the_probers),
+		cmocka_unit_test(test_what_is_for_a_port_that_nobody_has_now_is_lost),
 		cmocka_unit_test(test_each_answer_is_counted_and_its_buffer_freed),
 		cmocka_unit_test(test_from_a_prefix_nothing_is_an_answer),
 		cmocka_unit_test(test_an_answer_is_traced),

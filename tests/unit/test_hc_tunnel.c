@@ -203,6 +203,8 @@ static struct {
 	uint32_t to;
 	uint8_t answer[PB_FRAME_MAX];
 	size_t n_answer;
+	int n_lent;
+	uint16_t lent;
 } workers;
 
 static int
@@ -226,10 +228,18 @@ take_one(void *context, uint8_t ip[static HC_TUNNEL_BYTES_MAX])
 	return n;
 }
 
+static void
+lend_one(void *context, uint16_t port, bool is_lent)
+{
+	(void)context;
+	workers.n_lent += is_lent ? 1 : -1;
+	workers.lent = port;
+}
+
 static struct hc_tunnel *
 make_tunnel(int fds[2])
 {
-	struct hc_tunnel_conf conf = {.send = send_one, .take = take_one};
+	struct hc_tunnel_conf conf = {.send = send_one, .take = take_one, .lend = lend_one};
 	struct hc_tunnel *tunnel = NULL;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
@@ -301,6 +311,7 @@ test_a_probe_goes_out_and_its_answer_comes_back(void **state)
 
 		EXPECT(lb_addr_equal(&stands, &want), "what stands for a backend");
 		EXPECT(port == LB_PROBE_PORT_FIRST, "the first port, not %u", port);
+		EXPECT(workers.n_lent == 1 && workers.lent == port, "the workers know of it");
 		kernel_sends(tunnel, fds[1], is_v4 != 0 ? STANDS_V4 : STANDS_V6, port);
 		EXPECT(workers.n_sent == n && memcmp(workers.sent, sent, n) == 0, "as it left");
 		EXPECT(workers.to == ID, "to whom: %x", workers.to);
@@ -308,6 +319,7 @@ test_a_probe_goes_out_and_its_answer_comes_back(void **state)
 
 		/* The end of its connection, after its port was given back. */
 		hc_tunnel_return(tunnel, port);
+		EXPECT(workers.n_lent == 0 && workers.lent == port, "and of its return");
 		kernel_sends(tunnel, fds[1], is_v4 != 0 ? STANDS_V4 : STANDS_V6, port);
 		EXPECT(workers.n_sent == n, "its end");
 		EXPECT(!kernel_gets(tunnel, fds[1], service, own, port), "what is late");
