@@ -7,18 +7,23 @@
   control  how soon `status` is answered while tables of 655373 slots are being built
   trace    packets in a second of a worker's CPU, with traces and without, in turns
   reload   from `reload` to its answer: one line changed of 10000 services of 10 backends
+  etcd     from a configuration of 100 services written to etcd to the new one in the workers
 
 That packets were forwarded and every change came into force is asserted.
 """
 
+import base64
 import concurrent.futures
 import contextlib
 import json
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench_lab as lab  # noqa: E402 pylint: disable=wrong-import-position
@@ -31,6 +36,10 @@ SWAP_BACKENDS, SWAP_SLOTS = 100, 65537
 
 CONTROL_BACKENDS, CONTROL_SLOTS = 1000, 655373
 ASK_EVERY_S = 0.005
+
+ETCD_SERVICES, ETCD_BACKENDS, ETCD_SLOTS = 100, 10, 65537
+ETCD_BOUND_MS = 200
+ETCD_KEY = base64.b64encode(b"bench").decode()
 
 RELOAD_SERVICES, RELOAD_BACKENDS, RELOAD_SLOTS = 10000, 10, 251
 
@@ -409,8 +418,84 @@ def print_reload(found):
                      for name, row in found["rows"].items()])
 
 
+def put_in_etcd(url, text):
+    """Returns the revision."""
+    body = {"key": ETCD_KEY, "value": base64.b64encode(text.encode()).decode()}
+    with urllib.request.urlopen(f"{url}/v3/kv/put", json.dumps(body).encode(),
+                                timeout=lab.TIMEOUT_S) as answer:
+        return int(json.loads(answer.read())["header"]["revision"])
+
+
+@contextlib.contextmanager
+def etcd():
+    """The address of a real one."""
+    with tempfile.TemporaryDirectory(prefix="shunt-bench-") as folder:
+        url, peer = (f"http://127.0.0.1:{lab.free_port()}" for _ in range(2))
+        with open(f"{folder}/log", "wb") as log:
+            process = subprocess.Popen(
+                ["etcd", "--data-dir", f"{folder}/data", "--listen-client-urls", url,
+                 "--advertise-client-urls", url, "--listen-peer-urls", peer,
+                 "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"],
+                stdout=log, stderr=log)
+        try:
+            end = time.monotonic() + lab.TIMEOUT_S
+            while time.monotonic() < end:
+                with contextlib.suppress(OSError):
+                    put_in_etcd(url, "services: []")
+                    break
+                time.sleep(0.05)
+            yield url
+        finally:
+            lab.stop(process)
+
+
+def etcd_document(n):
+    """In which each service's first backend has another weight than in the one before."""
+    services = []
+    for i in range(ETCD_SERVICES):
+        one = lab.service(ETCD_BACKENDS, ETCD_SLOTS)
+        one.update(name=f"service-{i}", port=1 + i)
+        one["backends"][0]["weight"] = 1 + (n + i) % 1000
+        services.append(one)
+    return json.dumps({"services": services})
+
+
+def measure_etcd(options):
+    if shutil.which("etcd") is None:
+        return None
+    taken = []
+    with etcd() as url, lab.temporary_capture(N_FLOWS) as capture:
+        put_in_etcd(url, etcd_document(0))
+        with lab.running(options.build, lab.pcap_device(capture), etcd=url) as daemon, \
+                daemon.connect() as client:
+            for n in range(1, 1 + (2 if options.quick else 10 * options.rounds)):
+                while client.call("status")["etcd"]["state"] != "watching":
+                    time.sleep(0.01)
+                begun_ns = time.monotonic_ns()
+                revision = put_in_etcd(url, etcd_document(n))
+                end_ns = begun_ns + lab.TIMEOUT_S * 10**9
+                while client.call("status")["etcd"]["revision"] != revision:
+                    assert time.monotonic_ns() < end_ns, "it does not come into force"
+                    time.sleep(0.001)
+                taken.append((time.monotonic_ns() - begun_ns) / 1e6)
+    return {"services": ETCD_SERVICES, "writes": len(taken),
+            "median_ms": statistics.median(taken), "max_ms": max(taken),
+            "late": sum(one > ETCD_BOUND_MS for one in taken)}
+
+
+def print_etcd(found):
+    if found is None:
+        print("etcd: there is none here")
+        return
+    print(f"etcd: {found['services']} services, each with a table of its own, all of them changed "
+          f"{found['writes']} times under full\nload; from the write to the new tables in the "
+          f"workers {found['median_ms']:.0f} ms (median), {found['max_ms']:.0f} at most; to be "
+          f"below {ETCD_BOUND_MS},\nand {found['late']} were not")
+
+
 KINDS = {"swap": (measure_swap, print_swap), "control": (measure_control, print_control),
-         "trace": (measure_trace, print_trace), "reload": (measure_reload, print_reload)}
+         "trace": (measure_trace, print_trace), "reload": (measure_reload, print_reload),
+         "etcd": (measure_etcd, print_etcd)}
 
 
 def main():

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What health checks cost, and how soon they help; printed, and no time is asserted.
 
-  rate   the packet path under full load with 10,000 backends checked every 2 s and metrics
-         scraped each second, against neither, in turns: packets for the worker's CPU time
+  rate   the packet path under full load with 10,000 backends checked every 2 s, metrics
+         scraped each second and `top` open, against none, in turns: packets for the worker's
+         CPU time
   types  what a check of each type takes of the prober's CPU time
   https  the same of 1,000 backends by https every 2 s, with nginx answering; and the memory
   death  from a backend's death to its last packet, beside interval x fall + timeout + 100 ms
@@ -14,18 +15,22 @@ this machine's, served by a process of this program's.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import selectors
 import shutil
 import socket
 import ssl
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import urllib.request
@@ -36,6 +41,7 @@ import bench_lab as lab  # noqa: E402 pylint: disable=wrong-import-position
 N_FLOWS = 1024
 RATE_BACKENDS, RATE_SLOTS, RATE_INTERVAL_S = 10000, 65537, 2
 RATE_LISTENERS = 8
+ALL_OF_THEM = "checks, metrics and top"
 # So few that a server in Python keeps up with their handshakes.
 TYPE_BACKENDS, TYPE_INTERVAL_S = 40, 1
 TYPES = ("tcp", "http", "https")
@@ -155,6 +161,33 @@ def prober_cpu_ns(daemon):
 
 
 @contextlib.contextmanager
+def watching(options, daemon):
+    """With `top` open on a terminal, which has to have drawn something."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+    process = subprocess.Popen(
+        [options.build / "tools" / "shuntctl", "--socket", daemon.socket, "top"], stdin=slave,
+        stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm"})
+    drawn = []
+
+    def read():
+        with contextlib.suppress(OSError):
+            while data := os.read(master, 65536):
+                drawn.append(len(data))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield
+        assert process.poll() is None and sum(drawn) > 1000, "top has drawn nothing"
+    finally:
+        lab.stop(process)
+        os.close(slave)
+        thread.join()
+        os.close(master)
+
+
+@contextlib.contextmanager
 def scraping(daemon):
     is_over = threading.Event()
 
@@ -187,13 +220,13 @@ def measure_once(daemon, client, seconds):
 def measure_rate(options):
     """One daemon, which a reload takes from one to the other and back."""
     n = 500 if options.quick else RATE_BACKENDS
-    rows = {"none": [], "checks and metrics": []}
+    rows = {"none": [], ALL_OF_THEM: []}
     with lab.temporary_capture(N_FLOWS) as capture, \
             server("take", RATE_LISTENERS) as port:
         health = {"type": "tcp", "port": port, "interval": f"{RATE_INTERVAL_S}s",
                   "timeout": f"{RATE_INTERVAL_S}s"}
         kinds = {"none": checked(n, RATE_SLOTS, {"type": "none"}),
-                 "checks and metrics": checked(n, RATE_SLOTS, health)}
+                 ALL_OF_THEM: checked(n, RATE_SLOTS, health)}
         with lab.running(options.build, lab.pcap_device(capture), kinds["none"]) as daemon, \
                 daemon.connect() as client:
             n_checks, prober_ns, seconds = 0, 0, 0.0
@@ -208,14 +241,14 @@ def measure_rate(options):
                     time.sleep(RATE_INTERVAL_S)
                     before, cpu_ns = count_checks(daemon), prober_cpu_ns(daemon)
                     begun = time.monotonic()
-                    with scraping(daemon):
+                    with scraping(daemon), watching(options, daemon):
                         rows[kind].append(measure_once(daemon, client, options.seconds))
                     seconds += time.monotonic() - begun
                     prober_ns += prober_cpu_ns(daemon) - cpu_ns
                     n_checks += sum(count_checks(daemon).values()) - sum(before.values())
             counts = count_checks(daemon)
     assert counts["passed"] >= n and n_checks > 0, counts
-    ratios = [b[0] / a[0] for a, b in zip(rows["none"], rows["checks and metrics"])]
+    ratios = [b[0] / a[0] for a, b in zip(rows["none"], rows[ALL_OF_THEM])]
     return {"backends": n, "checks": counts, "checks_a_second": n_checks / seconds,
             "prober_cpu_share": prober_ns / 1e9 / seconds,
             "rows": {kind: {"mpps_of_cpu_time": statistics.median(one[0] for one in found),

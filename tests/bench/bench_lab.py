@@ -163,10 +163,12 @@ class Connection:
 class Daemon:
     """A shuntd with one worker, in a folder that is gone with it."""
 
-    def __init__(self, build, device, idle="poll"):
+    def __init__(self, build, device, idle="poll", etcd=None):
+        """etcd: an address of one that has the services, at the key bench."""
         self.program = build / "tools" / "shuntd"
         self.device = device
         self.idle = idle
+        self.etcd = etcd
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="shunt-bench-"))
         self.config = self.folder / "shunt.yaml"
         self.socket = self.folder / "shunt.sock"
@@ -191,8 +193,12 @@ class Daemon:
         """With CPUs as it chooses: the worker has the last one."""
         log = self.folder / "log"
         with open(log, "wb") as output:
-            self.process = subprocess.Popen([self.program, "--config", self.config],
-                                            stderr=output)
+            source = ["--config", self.config]
+            if self.etcd is not None:
+                source = ["--config", f"{self.etcd.replace('http', 'etcd')}/bench", "--local",
+                          self.config]
+            self.process = subprocess.Popen([self.program, *source], stderr=output,
+                                            env={**os.environ, "STATE_DIRECTORY": self.folder})
         end = time.monotonic() + TIMEOUT_S
         while "shuntd: ready" not in log.read_text(encoding="utf-8"):
             if self.process.poll() is not None or time.monotonic() > end:
