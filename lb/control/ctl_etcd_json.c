@@ -80,10 +80,41 @@ ctl_etcd_json_login(const char *user, const char *password)
 
 /* What is answered. */
 
+/* The byte behind a text's closing quote, or the end. */
+static const char *
+skip_text(const char *at, const char *end)
+{
+	while (at < end && *at != '"')
+		at += *at == '\\' && end - at > 1 ? 2 : 1;
+	return at < end ? at + 1 : end;
+}
+
+static bool
+has_few_parts(const char *text, size_t n)
+{
+	const char *at = text;
+	const char *const end = text + n;
+	size_t n_parts = 0;
+
+	while (at < end && n_parts <= CTL_ETCD_PARTS_MAX) {
+		const char letter = *at++;
+
+		if (letter == '"')
+			at = skip_text(at, end);
+		else
+			n_parts += letter == '{' || letter == '[' || letter == ',';
+	}
+	return n_parts <= CTL_ETCD_PARTS_MAX;
+}
+
 static int
 load(const char *text, size_t n, json_t **out)
 {
-	json_t *object = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+	json_t *object;
+
+	if (!has_few_parts(text, n))
+		return -EPROTO;
+	object = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
 
 	if (!json_is_object(object)) {
 		json_decref(object);

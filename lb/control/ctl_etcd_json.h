@@ -7,7 +7,8 @@
  * What is asked of etcd's JSON gateway (the protocol buffers of etcdserverpb/rpc.proto, in
  * their JSON form: 64-bit numbers as texts, bytes as base64), and what it answers.
  *
- * Answers come from a network: any bytes are taken, and what is not as it has to be is -EPROTO.
+ * Answers come from a network: any bytes are taken, and what is not as it has to be, or has
+ * more than CTL_ETCD_PARTS_MAX parts, is -EPROTO.
  *
  * Pure; on any thread.
  */
@@ -20,6 +21,12 @@
 
 /** Of a configuration, there and in the copy. */
 #define CTL_ETCD_VALUE_BYTES_MAX ((size_t)16 << 20)
+
+/**
+ * Of an answer: objects, lists and members. It has some twenty, and ten for each event; what
+ * has more would take a thousand times the memory of its text, and its time.
+ */
+#define CTL_ETCD_PARTS_MAX 65536u
 
 /** Room for what is told of an error; longer words are cut. */
 #define CTL_ETCD_WHY_BYTES 256u

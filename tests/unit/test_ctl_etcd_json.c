@@ -386,6 +386,44 @@ test_words_of_an_error(void **state)
 	assert_int_equal(strlen(words), CTL_ETCD_WHY_BYTES - 2);
 }
 
+/* before, n times part, after: what the watch's reader makes of it. */
+static int
+read_many(const char *before, const char *part, size_t n, const char *after)
+{
+	const size_t n_part = strlen(part);
+	char *text = malloc(strlen(before) + n * n_part + strlen(after) + 1);
+	struct ctl_etcd_answer answer = {0};
+	char *at;
+	int ret;
+
+	assert_non_null(text);
+	at = stpcpy(text, before);
+	for (size_t i = 0; i < n; i++)
+		at = stpcpy(at, part);
+	(void)stpcpy(at, after);
+	ret = read_exactly(ctl_etcd_json_read_watch, text, &answer);
+	free(text);
+	ctl_etcd_answer_fini(&answer);
+	return ret;
+}
+
+static void
+test_an_answer_has_few_parts(void **state)
+{
+	static const char begin[] = "{\"result\":{" HEAD ",\"created\":true,\"more\":[";
+	static const char text[] = "{\"result\":{" HEAD ",\"created\":true,\"more\":\"";
+	/* The begin has three objects, a list and three commas. */
+	const size_t n_max = CTL_ETCD_PARTS_MAX - 7;
+
+	(void)state;
+	assert_int_equal(read_many(begin, "1,", n_max, "1]}}"), 0);
+	assert_int_equal(read_many(begin, "1,", n_max + 1, "1]}}"), -EPROTO);
+	assert_int_equal(read_many(begin, "{},", n_max / 2, "1]}}"), 0);
+	assert_int_equal(read_many(begin, "{},", n_max / 2 + 1, "1]}}"), -EPROTO);
+	/* What a text has is no part, whatever quotes are in it. */
+	assert_int_equal(read_many(text, "\\\"[{,\\\\", (size_t)1 << 20, "\"}}"), 0);
+}
+
 int
 main(void)
 {
@@ -402,6 +440,7 @@ main(void)
 		cmocka_unit_test(test_how_a_watch_ends),
 		cmocka_unit_test(test_what_no_watch_says_is_refused),
 		cmocka_unit_test(test_tokens),
+		cmocka_unit_test(test_an_answer_has_few_parts),
 		cmocka_unit_test(test_words_of_an_error),
 	};
 
