@@ -23,7 +23,7 @@ int svg_prepare_folder(const char *program, const char *folder) lb_must_check;
 typedef void (*svg_draw_fn)(FILE *out, const void *context);
 
 /**
- * Write one picture.
+ * Write one picture, in the place of one that is there; where that fails, it stays.
  *
  * @retval -errno  It could not be written; stderr was told.
  */

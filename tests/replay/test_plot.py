@@ -5,6 +5,7 @@ they were, and it can be read, by light and dark."""
 
 import dataclasses
 import pathlib
+import resource
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -205,6 +206,23 @@ class Plot(ReplayCase):
                              args=["--plot", self.folder / "plots"])
         self.assertIn("packets.svg cannot be written", result.stderr)
         self.assertEqual(result.report["packets"]["forwarded"], 10)
+
+    def test_a_disk_that_fills_up_leaves_no_part_of_a_picture(self):
+        """Here it is a limit, which is met in the same way as a full disk."""
+        settings = self.put("shunt.yaml", config(service()))
+        capture = self.put("in.pcap", lib.captures.pcap(traffic(1000)))
+        plots = self.folder / "plots"
+        command = ["--config", settings, "--plot", plots, capture]
+
+        for before in ([], ["packets.svg"]):
+            result = run(*command, preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (1000, 1000)))
+            self.assertEqual(result.status, 1)
+            self.assertIn("packets.svg cannot be written: File too large", result.stderr)
+            self.assertEqual([path.name for path in plots.iterdir()], before)
+            run(*command)
+            whole = (plots / "packets.svg").read_bytes()
+            self.assertTrue(whole.endswith(b"</svg>\n"))
 
     def test_what_is_before_a_damage_is_drawn(self):
         damaged = lib.captures.pcap(traffic(1000))[:-7]
