@@ -15,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BUILD = pathlib.Path(os.environ.get("BUILD", ""))
@@ -164,6 +165,23 @@ class Package(unittest.TestCase):
     def test_the_unit_goes_on_until_it_is_restarted(self):
         self.assertIn("dh_installsystemd --no-enable --no-stop-on-upgrade",
                       read(DEBIAN / "rules"))
+
+    def test_a_purge_takes_the_state_away(self):
+        """Copies of etcd's documents have secrets in them."""
+        state = re.search(r"^StateDirectory=(\S+)$", read(UNIT), re.M)[1]
+        script = read(DEBIAN / "shunt.postrm")
+        self.assertIn(f" /var/lib/{state}\n", script)
+        self.assertIn("\n#DEBHELPER#\n", script)
+        with tempfile.TemporaryDirectory(prefix="shunt-purge-") as folder:
+            there = pathlib.Path(folder) / "lib" / state
+            there.mkdir(parents=True)
+            (there / "etcd-shunt.yaml").write_text("secret", encoding="ascii")
+            for word, is_kept in (("remove", True), ("upgrade", True), ("purge", False),
+                                  ("purge", False)):
+                with self.subTest(word):
+                    subprocess.run(["sh", "-c", script.replace("/var/lib", f"{folder}/lib"),
+                                    "postrm", word], check=True, timeout=TIMEOUT_S)
+                    self.assertEqual(there.exists(), is_kept)
 
     def test_package_says_what_is_wrong_with_its_arguments(self):
         for arguments in (["--fast"], ["one", "two"]):
