@@ -4,10 +4,10 @@
 
 /**
  * @file
- * The usual packet: TCP or UDP, whole and in one piece, without tags, options or extension
- * headers. It is recognized in a few words of its headers, and its flow's key stays in
- * registers. What is not usual, or wrong in any way, is left to lb_packet_parse_plainly(),
- * which says the same of what is.
+ * The usual packet: TCP or UDP, whole and in one piece, without options or extension headers.
+ * It is recognized in a few words of its headers, and its flow's key stays in registers. What
+ * is not usual, or wrong in any way, is left to lb_packet_parse_plainly(), which says the same
+ * of what is.
  *
  * Pure and inline. Callable from any thread.
  */
@@ -30,7 +30,7 @@ enum {
 	LB_USUAL_UDP_BYTES = 8,
 	LB_USUAL_TCP_SEQ_AT = 4,
 	LB_USUAL_TCP_FLAGS_AT = 13,
-	/** What is read of a frame: up to a TCP header's end. */
+	/** What is read of a frame without tags: up to a TCP header's end. */
 	LB_USUAL_V4_READ_BYTES = LB_USUAL_IP_OFFSET + LB_USUAL_V4_BYTES + LB_USUAL_TCP_BYTES,
 	LB_USUAL_V6_READ_BYTES = LB_USUAL_IP_OFFSET + LB_USUAL_V6_BYTES + LB_USUAL_TCP_BYTES,
 };

@@ -507,7 +507,7 @@ fill_backend(struct dp_backend *to, const struct dp_backend_conf *from,
 	to->service = from->service;
 	to->port = (uint8_t)from->port;
 	to->vlan = from->vlan;
-	if (to->has_next_hop && to->vlan == DP_VLAN_KEEP)
+	if (to->has_next_hop)
 		to->plain_bytes = (uint16_t)(to->mtu - to->encap.n_bytes);
 }
 
@@ -518,7 +518,7 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 	int ret = -ENOMEM;
 
 	snapshot->fits_bytes = UINT16_MAX;
-	snapshot->has_sources = true;
+	snapshot->is_plain = true;
 	for (size_t i = 0; i < conf->n_backends; i++) {
 		if (conf->backends[i].id >= LB_BACKEND_IDS_MAX ||
 			conf->backends[i].service >= conf->n_services)
@@ -547,7 +547,8 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 		fill_backend(to, from, conf);
 		if ((uint32_t)to->mtu - to->encap.n_bytes < snapshot->fits_bytes)
 			snapshot->fits_bytes = (uint32_t)to->mtu - to->encap.n_bytes;
-		snapshot->has_sources &= to->has_source;
+		snapshot->is_plain &= to->has_source &&
+				      (to->vlan == DP_VLAN_KEEP || to->vlan == DP_VLAN_NONE);
 	}
 	ret = 0;
 

@@ -111,7 +111,8 @@ struct dp_snapshot {
 	uint32_t fits_bytes; /**< IP packets of so many fit every backend as they are */
 	uint64_t hash_seed;
 	bool has_kernel;
-	bool has_sources; /**< of all backends: has_source */
+	/** Of all backends: has_source, and no tag is put in. */
+	bool is_plain;
 	size_t n_answering;
 	const struct dp_answering_port *answering;
 	size_t n_own;

@@ -27,6 +27,8 @@ struct dp_stages {
 	bool is_usual[DP_BURST_MAX];
 	bool asks[DP_BURST_MAX]; /**< for its service; or its neighbour has */
 	bool is_v6[DP_BURST_MAX];
+	bool is_tagged[DP_BURST_MAX]; /**< by one tag; of others it may be either */
+	bool has_tags;                /**< any of them is */
 	uint8_t tos[DP_BURST_MAX];
 	struct lb_flow_words keys[DP_BURST_MAX];
 	uint64_t tags[DP_BURST_MAX];

@@ -13,7 +13,9 @@
 #include "lb_martian.h"
 #include "lb_usual.h"
 
-#define TCP_UNUSUAL 0x07 /* FIN, SYN, RST */
+#define TAG_BYTES         4u
+#define TAG_PRIORITY_MASK 0xf0 /* and DEI, of a tag's third byte */
+#define TCP_UNUSUAL       0x07 /* FIN, SYN, RST */
 
 /* What taking needs of what lies behind pointers, at hand. */
 struct taking {
@@ -54,7 +56,7 @@ take_packet(struct taking *t, unsigned int i)
 {
 	const struct rte_mbuf *m = t->pkts[i];
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	const uint32_t n_bytes = m->data_len;
+	uint32_t n_bytes = m->data_len;
 	struct lb_usual usual;
 	uint16_t ethertype;
 
@@ -63,6 +65,15 @@ take_packet(struct taking *t, unsigned int i)
 		    n_bytes < LB_USUAL_V4_READ_BYTES || m->nb_segs != 1 || (frame[0] & 1) != 0))
 		return false;
 	memcpy(&ethertype, frame + LB_USUAL_IP_OFFSET - 2, 2);
+	if (unlikely(ethertype == htons(RTE_ETHER_TYPE_VLAN))) {
+		t->stages->is_tagged[i] = true;
+		t->stages->has_tags = true;
+		frame += TAG_BYTES;
+		n_bytes -= TAG_BYTES;
+		if (n_bytes < LB_USUAL_V4_READ_BYTES)
+			return false;
+		memcpy(&ethertype, frame + LB_USUAL_IP_OFFSET - 2, 2);
+	}
 	frame += LB_USUAL_IP_OFFSET;
 	if (likely(ethertype == htons(RTE_ETHER_TYPE_IPV4)))
 		return lb_usual_parse_v4(frame, n_bytes - LB_USUAL_IP_OFFSET, &usual) &&
@@ -110,6 +121,8 @@ dp_usual_take(struct dp_stages *s)
 	};
 	unsigned int n_usual = 0;
 
+	memset(s->is_tagged, 0, sizeof(s->is_tagged));
+	s->has_tags = false;
 	for (unsigned int i = 0; i < n; i++) {
 		s->is_usual[i] = take_packet(&t, i);
 		n_usual += s->is_usual[i];
@@ -345,8 +358,8 @@ dp_usual_follow(struct dp_stages *s)
 static uint32_t
 sequence_of(const struct dp_stages *s, unsigned int i)
 {
-	const size_t l4 =
-		LB_USUAL_IP_OFFSET + (s->is_v6[i] ? LB_USUAL_V6_BYTES : LB_USUAL_V4_BYTES);
+	const size_t l4 = LB_USUAL_IP_OFFSET + (s->is_tagged[i] ? TAG_BYTES : 0) +
+			  (s->is_v6[i] ? LB_USUAL_V6_BYTES : LB_USUAL_V4_BYTES);
 
 	return ntohl(lb_bytes_load32(rte_pktmbuf_mtod_offset(s->burst->pkts[i], const uint8_t *,
 		l4 + LB_USUAL_TCP_SEQ_AT)));
@@ -443,43 +456,100 @@ dp_usual_leave(struct dp_stages *s, unsigned int i)
 		d->verdict = LB_DROP_TRUNCATED; /* it is not: it has been parsed */
 }
 
+static inline void
+write_outer(const struct dp_stages *s, unsigned int i, const struct dp_backend *backend,
+	uint8_t *ip)
+{
+	const struct dp_decision *d = &s->burst->decisions[i];
+	struct lb_encap_packet inner = {
+		.is_v6 = s->is_v6[i],
+		.tos = s->tos[i],
+		.entropy = lb_hash_entropy(&d->hash),
+		.inner_bytes = (uint16_t)d->ip_bytes,
+	};
+
+	if (lb_encap_needs_sum(&backend->encap))
+		inner.inner_sum = lb_csum_add(0, ip, d->ip_bytes);
+	lb_encap_write_outer(&backend->encap, &inner, ip - backend->encap.n_bytes);
+}
+
+/* Of a packet without a tag, that leaves without one, from where its backend says. */
 static inline bool
-encap(const struct dp_stages *s, unsigned int i, struct dp_decision *d, bool have_sources)
+encap(const struct dp_stages *s, unsigned int i, struct dp_decision *d)
 {
 	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
-	const bool has_source = have_sources || backend->has_source;
 	struct rte_mbuf *m = s->burst->pkts[i];
 	const uint32_t n_bytes = backend->encap.n_bytes;
 	const uint32_t ip_bytes = d->ip_bytes;
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-	struct lb_mac own;
 
 	d->service = backend->service;
 	if (unlikely(ip_bytes > backend->plain_bytes || n_bytes > m->data_off))
 		return false;
-	if (!has_source) /* before it is written over */
-		memcpy(own.bytes, frame, sizeof(own.bytes));
 	if (likely(n_bytes > 0)) {
-		struct lb_encap_packet inner = {
-			.is_v6 = s->is_v6[i],
-			.tos = s->tos[i],
-			.entropy = (uint32_t)(d->hash.place >> 32),
-			.inner_bytes = (uint16_t)ip_bytes,
-		};
-
-		if (lb_encap_needs_sum(&backend->encap))
-			inner.inner_sum = lb_csum_add(0, frame + LB_USUAL_IP_OFFSET, ip_bytes);
+		write_outer(s, i, backend, frame + LB_USUAL_IP_OFFSET);
 		frame -= n_bytes;
-		lb_encap_write_outer(&backend->encap, &inner, frame + LB_USUAL_IP_OFFSET);
 		memcpy(frame, &backend->ether, sizeof(backend->ether));
 		m->data_off = (uint16_t)(m->data_off - n_bytes);
 	} else {
 		memcpy(frame, &backend->ether, offsetof(struct dp_ether, type_be));
 	}
-	if (!has_source)
-		memcpy(frame + sizeof(own.bytes), own.bytes, sizeof(own.bytes));
 	m->data_len = (uint16_t)(LB_USUAL_IP_OFFSET + ip_bytes + n_bytes);
 	m->pkt_len = LB_USUAL_IP_OFFSET + ip_bytes + n_bytes;
+	d->port = backend->port;
+	return true;
+}
+
+/* The tag that a frame leaves with, of the one that it came with, if any. @return its bytes. */
+static inline uint32_t
+tag_of(const struct dp_backend *backend, const uint8_t *tag, uint8_t out[static TAG_BYTES])
+{
+	static const uint8_t none[TAG_BYTES] = {RTE_ETHER_TYPE_VLAN >> 8};
+
+	if (backend->vlan == DP_VLAN_NONE || (backend->vlan == DP_VLAN_KEEP && tag == NULL))
+		return 0;
+	memcpy(out, tag != NULL ? tag : none, TAG_BYTES);
+	if (backend->vlan != DP_VLAN_KEEP) {
+		out[2] = (uint8_t)((out[2] & TAG_PRIORITY_MASK) | backend->vlan >> 8);
+		out[3] = (uint8_t)backend->vlan;
+	}
+	return TAG_BYTES;
+}
+
+/* The same with a tag, before or after, or from the address that it came to. */
+static bool
+encap_tagged(const struct dp_stages *s, unsigned int i, struct dp_decision *d)
+{
+	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
+	struct rte_mbuf *m = s->burst->pkts[i];
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	uint8_t *type = frame + offsetof(struct dp_ether, type_be);
+	struct dp_ether ether = backend->ether;
+	const uint32_t n_bytes = backend->encap.n_bytes;
+	uint8_t tag[TAG_BYTES];
+	const uint32_t tag_bytes = tag_of(backend, s->is_tagged[i] ? type : NULL, tag);
+
+	if (s->is_tagged[i])
+		type += TAG_BYTES;
+	d->service = backend->service;
+	if (d->ip_bytes > backend->plain_bytes || n_bytes + tag_bytes > m->data_off)
+		return false;
+	/* Before it is written over. */
+	if (!backend->has_source)
+		memcpy(ether.src.bytes, frame, sizeof(ether.src.bytes));
+	if (n_bytes > 0)
+		write_outer(s, i, backend, type + sizeof(ether.type_be));
+	else
+		memcpy(&ether.type_be, type, sizeof(ether.type_be));
+	type -= n_bytes;
+	memcpy(type, &ether.type_be, sizeof(ether.type_be));
+	type -= tag_bytes;
+	memcpy(type, tag, tag_bytes);
+	type -= offsetof(struct dp_ether, type_be);
+	memcpy(type, &ether, offsetof(struct dp_ether, type_be));
+	m->data_off = (uint16_t)(m->data_off + (type - frame));
+	m->pkt_len = (uint32_t)sizeof(ether) + tag_bytes + n_bytes + d->ip_bytes;
+	m->data_len = (uint16_t)m->pkt_len;
 	d->port = backend->port;
 	return true;
 }
@@ -498,14 +568,17 @@ static void __attribute__((noinline, cold)) leave_decided(struct dp_stages *s, u
 }
 
 static inline unsigned int
-send_all(struct dp_stages *s, bool have_sources)
+send_all(struct dp_stages *s, bool is_plain)
 {
 	struct dp_burst *burst = s->burst;
 	const unsigned int n = burst->n;
 	unsigned int n_left = 0;
 
 	for (unsigned int i = 0; i < n; i++) {
-		if (likely(s->is_usual[i] && encap(s, i, &burst->decisions[i], have_sources)))
+		struct dp_decision *d = &burst->decisions[i];
+
+		if (likely(s->is_usual[i] &&
+			    (is_plain ? encap(s, i, d) : encap_tagged(s, i, d))))
 			continue;
 		n_left++;
 		if (s->is_usual[i])
@@ -517,5 +590,5 @@ send_all(struct dp_stages *s, bool have_sources)
 unsigned int
 dp_usual_send(struct dp_stages *s)
 {
-	return likely(s->snapshot->has_sources) ? send_all(s, true) : send_all(s, false);
+	return s->snapshot->is_plain && !s->has_tags ? send_all(s, true) : send_all(s, false);
 }

@@ -4,11 +4,11 @@
 
 /**
  * @file
- * The short way of the packets that most are: a usual packet (lb_usual.h) in one segment, to a
- * service that looks at nothing but its flow, of a flow that is known, or begins and goes where
- * the service's table says, to a backend that takes it as it is. Whatever turns out to be
- * otherwise is left to the stages of dp_forward.c, which alone say what becomes of it, and say
- * the same of those that go this way.
+ * The short way of the packets that most are: a usual packet (lb_usual.h) in one segment,
+ * behind one tag at most, to a service that looks at nothing but its flow, of a flow that is
+ * known, or begins and goes where the service's table says, to a backend that takes it as it
+ * is. Whatever turns out to be otherwise is left to the stages of dp_forward.c, which alone say
+ * what becomes of it, and say the same of those that go this way.
  */
 
 #include "dp_stages.h"

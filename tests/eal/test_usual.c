@@ -17,14 +17,16 @@
 #include "expect.h"
 #include "xrand.h"
 
-#define BURSTS    20000u
-#define BUFFERS   4095u
-#define PLANES    2u /* the second one goes the plain way */
-#define IP_AT     14u
-#define TCP_FLAGS 13u
-#define STEP_NS   50000u
-#define JUMP_NS   UINT64_C(20000000000) /* some flows time out */
-#define MTU_BYTES 1500u
+#define BURSTS     20000u
+#define BUFFERS    4095u
+#define PLANES     2u /* the second one goes the plain way */
+#define IP_AT      14u
+#define MACS_BYTES 12u
+#define TAG_BYTES  4u
+#define TCP_FLAGS  13u
+#define STEP_NS    50000u
+#define JUMP_NS    UINT64_C(20000000000) /* some flows time out */
+#define MTU_BYTES  1500u
 
 enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
 
@@ -34,8 +36,9 @@ struct pair {
 	struct rte_mempool *pool;
 	uint64_t random;
 	uint64_t now_ns;
-	uint64_t n_packets;
-	uint64_t n_usual;
+	bool has_tags;         /* the burst */
+	uint64_t n_packets[2]; /* without tags, and with */
+	uint64_t n_usual[2];
 	uint64_t n_new_flows;
 };
 
@@ -90,6 +93,20 @@ build_usual(struct pair *pair, uint8_t *frame)
 	return n;
 }
 
+/* @return the frame's bytes with a tag put in. */
+static size_t
+put_tag(struct pair *pair, uint8_t *frame, size_t n)
+{
+	uint8_t *tag = frame + MACS_BYTES;
+
+	memmove(tag + TAG_BYTES, tag, n - MACS_BYTES);
+	tag[0] = one_in(pair, 32) ? 0x88 : 0x81;
+	tag[1] = tag[0] == 0x88 ? 0xa8 : 0x00;
+	tag[2] = (uint8_t)xrand(&pair->random);
+	tag[3] = (uint8_t)xrand(&pair->random);
+	return n + TAG_BYTES;
+}
+
 static size_t
 build(struct pair *pair, uint8_t *frame)
 {
@@ -108,6 +125,8 @@ build(struct pair *pair, uint8_t *frame)
 		if (n >= IP_AT + 20 && one_in(pair, 2))
 			pb_fix_ipv4_csum(frame + IP_AT);
 	}
+	if (pair->has_tags && n >= MACS_BYTES && !one_in(pair, 4))
+		n = put_tag(pair, frame, n);
 	if (one_in(pair, 64))
 		frame[0] ^= 1; /* to a group of the link */
 	return one_in(pair, 64) ? xrand_below(&pair->random, (uint32_t)n) : n;
@@ -131,6 +150,7 @@ fill(struct pair *pair)
 	/* Within a replayed burst time goes on. */
 	const bool is_replay = one_in(pair, 8);
 
+	pair->has_tags = one_in(pair, 4);
 	pair->now_ns += one_in(pair, 64) ? JUMP_NS : STEP_NS;
 	for (unsigned int p = 0; p < PLANES; p++) {
 		pair->bursts[p].n = n;
@@ -138,7 +158,7 @@ fill(struct pair *pair)
 		pair->bursts[p].settled.first = NULL;
 	}
 	for (uint16_t i = 0; i < n; i++) {
-		uint8_t frame[PB_FRAME_MAX];
+		uint8_t frame[PB_FRAME_MAX + TAG_BYTES];
 		const size_t n_bytes = build(pair, frame);
 
 		if (is_replay && one_in(pair, 4))
@@ -227,12 +247,13 @@ run(struct pair *pair)
 
 		dp_worker_online(worker);
 		if (p == 0)
-			pair->n_usual += dp_forward_burst(worker, snapshot, &pair->bursts[p]);
+			pair->n_usual[pair->has_tags] +=
+				dp_forward_burst(worker, snapshot, &pair->bursts[p]);
 		else
 			dp_forward_burst_plainly(worker, snapshot, &pair->bursts[p]);
 		dp_worker_offline(worker);
 	}
-	pair->n_packets += pair->bursts[0].n;
+	pair->n_packets[pair->has_tags] += pair->bursts[0].n;
 }
 
 static void
@@ -271,7 +292,7 @@ test_usual_packets_fare_as_they_would_plainly(void **state)
 	for (unsigned int p = 0; p < PLANES; p++)
 		burst_plane_open(&pair.planes[p], 1);
 	pair.pool = rte_pktmbuf_pool_create("usual", BUFFERS, 0, DP_BESIDE_BYTES,
-		RTE_PKTMBUF_HEADROOM + PB_FRAME_MAX, SOCKET_ID_ANY);
+		RTE_PKTMBUF_HEADROOM + PB_FRAME_MAX + TAG_BYTES, SOCKET_ID_ANY);
 	assert_non_null(pair.pool);
 
 	for (unsigned int n = 0; n < BURSTS; n++) {
@@ -295,8 +316,10 @@ test_usual_packets_fare_as_they_would_plainly(void **state)
 			pair.bursts[1].settled.first));
 	}
 	/* Of flows that are known, or begin, to backends that take them. */
-	EXPECT(pair.n_usual > pair.n_packets / 4, "only %lu of %lu packets went the short way",
-		pair.n_usual, pair.n_packets);
+	for (unsigned int i = 0; i < 2; i++)
+		EXPECT(pair.n_usual[i] > pair.n_packets[i] / 8,
+			"only %lu of %lu packets %s tags went the short way", pair.n_usual[i],
+			pair.n_packets[i], i == 0 ? "without" : "with");
 	give_up_waiting(&pair);
 	compare_counts(&pair);
 	assert_int_equal(rte_mempool_avail_count(pair.pool), BUFFERS);

@@ -125,6 +125,7 @@ change(struct cfg_model *model)
 			model->services[i].backends[0].state = CFG_DOWN;
 	model->services[model->n_services - 1].port = 9;
 	model->dataplane.ports[0].mtu = 1300;
+	model->dataplane.ports[2].vlan = CFG_VLAN_KEEP;
 }
 
 static struct ctl_path
@@ -148,17 +149,18 @@ compare_paths(const void *a, const void *b)
 	return memcmp(&one->dst, &other->dst, sizeof(one->dst));
 }
 
-/* As with ports that are devices: what they send is from them. */
+/* As with ports that are devices, where all are; what backends with odd ids are sent is from
+ * one in any case. */
 static void
-give_sources(struct dp_snapshot *snapshot)
+give_sources(struct dp_snapshot *snapshot, bool are_devices)
 {
+	snapshot->is_plain = are_devices;
 	for (uint32_t id = 0; id < snapshot->n_ids; id++) {
 		struct dp_backend *backend = &snapshot->backends_mem[id];
 
 		backend->ether.src = (struct lb_mac){{2, 0, 0, 0, 2, backend->port}};
-		backend->has_source = true;
+		backend->has_source = are_devices || id % 2 != 0;
 	}
-	snapshot->has_sources = true;
 }
 
 void
@@ -176,8 +178,7 @@ burst_plane_publish(struct burst_plane *plane, bool is_changed)
 	qsort(items, paths.n_items, sizeof(items[0]), compare_paths);
 	require(ctl_apply_build(plane->apply, model, &paths, stderr, &snapshot) == 0,
 		"the configuration cannot be put in force");
-	if (is_changed)
-		give_sources(snapshot);
+	give_sources(snapshot, is_changed);
 	dp_publish(plane->dp, snapshot);
 }
 
