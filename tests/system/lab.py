@@ -145,10 +145,11 @@ class Network:
                 raise OSError(ctypes.get_errno(), "setns")
 
     def snmp(self, name, key):
-        """A counter of the kernel's of a namespace: "Tcp.InSegs", say; both families in it."""
+        """A counter of the kernel's of a namespace: "Tcp.InSegs", say; both families in it. Of
+        TcpExt also."""
         group, field = key.split(".")
         lines = [line.split() for line in
-                 self.run(name, "cat", "/proc/net/snmp").splitlines()
+                 self.run(name, "cat", "/proc/net/snmp", "/proc/net/netstat").splitlines()
                  if line.startswith(group + ":")]
         return int(lines[1][lines[0].index(field)])
 

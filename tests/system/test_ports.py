@@ -273,8 +273,16 @@ class Loss(PortCase):
         PAIR.route("a0")
         wait_until(lambda: self.ask("status")["unreached"] == 0,
                    lambda: f"{self.ask('status')}\n{self.words()}")
+        # New links have news for a second, and each makes the kernel be asked anew.
+        wait_until(lambda: self.is_forwarded(NEAR), self.words)
         self.expect(NEAR, forwarded=N)
         self.expect(FAR, forwarded=N)
+
+    def is_forwarded(self, to):
+        before = self.counted()
+        self.send(to, 1)
+        wait_until(lambda: self.counted() != before, lambda: f"{to}: {before}\n{self.words()}")
+        return self.counted()["forwarded"] > before["forwarded"]
 
     def read_up(self, of="port"):
         text = run("ip", "netns", "exec", PAIR.netns("balancer"), "curl", "--silent",

@@ -276,20 +276,20 @@ class Notifications(ServiceCase):
         self.assertEqual(self.nothing_for(0.1), [])
 
     def test_the_watchdog_is_told_twice_in_its_time(self):
-        self.start(WATCHDOG_USEC="400000")
+        self.start(WATCHDOG_USEC="2000000")
         while self.told() != {"READY": "1"}:
             pass
         times = []
-        for _ in range(6):
+        for _ in range(4):
             self.assertEqual(self.told(), {"WATCHDOG": "1"})
             times.append(time.monotonic())
         # Never early; late on a busy machine, yet in time on the whole.
-        self.assertGreater((times[5] - times[0]) / 5, 0.15)
-        self.assertLess((times[5] - times[0]) / 5, 0.35)
+        self.assertGreater((times[3] - times[0]) / 3, 0.7)
+        self.assertLess((times[3] - times[0]) / 3, 1.8)
         # Not while it is stopped: then systemd may act.
         self.process.send_signal(signal.SIGSTOP)
         self.nothing_for(0.3)
-        self.assertEqual(self.nothing_for(0.5), [])
+        self.assertEqual(self.nothing_for(1.5), [])
         self.process.send_signal(signal.SIGCONT)
         self.systemd.settimeout(TIMEOUT_S)
         self.assertEqual(self.told(), {"WATCHDOG": "1"})

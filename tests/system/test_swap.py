@@ -34,8 +34,8 @@ STREAMS_PORT = 5201
 # Of each of three clients of iperf3; Mbit/s each.
 N_STREAMS = 4
 STREAM_MBITS = 5
-# A storm would be many segments of a hundred; a few are lost where a machine is busy.
-RETRANSMITTED_MAX = 0.01
+# A storm would be many segments of a hundred.
+LOST_MAX = 0.01
 # At most, by either family; none that fits the client's own link fits the tunnel too.
 SEGMENT_BYTES = 1448
 
@@ -247,7 +247,25 @@ class EachDriver:
         load.stop()
         self.assertEqual(load.failures, [])
         self.assertEqual(set(load.answers), set(lab.BACKENDS))
-        self.assertEqual(daemon.json("stats")["packets"]["dropped"], 0)
+        self.check_drops(daemon)
+
+    def check_drops(self, daemon):
+        """None, but of what a busy kernel has not taken in time."""
+        drops = daemon.json("stats")["drops"]
+        self.assertEqual(sum(drops.values()), drops.get("tx_full", 0), drops)
+
+    @staticmethod
+    def n_not_taken(daemon):
+        """Packets that had no room in the queues between shuntd and a busy kernel."""
+        return daemon.json("stats")["drops"].get("tx_full", 0) + sum(
+            sum(port["missed"].values()) for port in daemon.json("status")["ports"])
+
+    @staticmethod
+    def n_sent_twice():
+        """Segments that the client sent again, and their first had arrived, too: as a busy
+        machine let them wait for longer than TCP does."""
+        return sum(NETWORK.snmp("client", f"TcpExt.{name}")
+                   for name in ("TCPDSACKRecv", "TCPDSACKOfoRecv"))
 
     def all_changes(self):
         """Over and over; each makes some changes and says how many."""
@@ -311,18 +329,25 @@ class EachDriver:
         daemon = self.start(self.driver, self.workers, *self.services)
         begun = time.monotonic()
         n_tried = self.drain_and_remove(daemon, None) + self.reload(daemon, None)
-        seconds = 5 + int(1.5 * N_CHANGES * (time.monotonic() - begun) / n_tried)
-        streams = self.some_streams(daemon, seconds)
+        longest_s = time.monotonic() - begun
+        seconds = 6 + int(2 * N_CHANGES * longest_s / n_tried)
+        n_sent_twice = self.n_sent_twice()
+        streams, begun = self.some_streams(daemon, seconds)
         # Each client's control connection, and its streams.
         placed = {name: N_STREAMS + 1 for name in lab.BACKENDS}
         wait_until(lambda: self.flows(daemon) == placed, lambda: f"{self.flows(daemon)}")
         n = 0
         for changes in self.all_changes():
-            if n >= N_CHANGES:
+            # All of them, or on a machine that got slower as many as there is time for.
+            now = time.monotonic()
+            if n >= N_CHANGES or now + 2 + 4 * longest_s > begun + seconds:
                 break
             n += changes(daemon, None)
+            longest_s = max(longest_s, time.monotonic() - now)
+        self.assertGreaterEqual(n, n_tried)
+        n_bytes = n_again = 0
+        is_too_early = any(client.poll() is not None for _, client in streams)
         for server, client in streams:
-            is_too_early = client.poll() is not None
             said, _ = client.communicate(timeout=seconds + lab.TIMEOUT_S)
             self.assertFalse(is_too_early, f"it ended before the changes did: {said}")
             self.assertEqual(client.returncode, 0, said)
@@ -332,11 +357,13 @@ class EachDriver:
             sent = end["sum_sent"]
             self.assertGreaterEqual(sent["seconds"], seconds - 0.1)
             # What is under way at the end is not waited for.
-            self.assertGreater(end["sum_received"]["bytes"], 0.95 * sent["bytes"])
-            self.assertLess(sent["retransmits"] * SEGMENT_BYTES,
-                            sent["bytes"] * RETRANSMITTED_MAX)
+            self.assertGreater(end["sum_received"]["bytes"], 0.8 * sent["bytes"])
+            n_bytes += sent["bytes"]
+            n_again += sent["retransmits"]
+        n_lost = n_again - (self.n_sent_twice() - n_sent_twice) - self.n_not_taken(daemon)
+        self.assertLess(n_lost * SEGMENT_BYTES, n_bytes * LOST_MAX)
         self.assertEqual(self.flows(daemon), placed)
-        self.assertEqual(daemon.json("stats")["packets"]["dropped"], 0)
+        self.check_drops(daemon)
 
     @staticmethod
     def flows(daemon):
@@ -349,24 +376,28 @@ class EachDriver:
 
     def some_streams(self, daemon, seconds):
         """To each backend: by a client whose address leads there, as iperf3 must find its own
-        server by each of its connections. Returns [(server, client)]."""
-        found = []
+        server by each of its connections. Returns [(server, client)] and when they began."""
+        ends = []
         for name, family in zip(lab.BACKENDS, (4, 6, 4)):
             server = NETWORK.spawn(name, "iperf3", "--server", "--one-off", "--port",
                                    STREAMS_PORT)
             self.addCleanup(lab.stop, server)
+            ends.append((server, family, self.client_of(daemon, family, name)))
+        for name in lab.BACKENDS:
             wait_until(lambda name=name: f":{STREAMS_PORT} " in NETWORK.run(name, "ss", "-Hltn"),
                        "iperf3 listens")
+        begun = time.monotonic()
+        found = []
+        for server, family, address in ends:
             client = subprocess.Popen(
                 NETWORK.command("client", "iperf3", "--client", lab.VIP[family], "--port",
-                                STREAMS_PORT, "--bind", self.client_of(daemon, family, name),
-                                "--parallel", N_STREAMS, "--bitrate", f"{STREAM_MBITS}M",
-                                "--time", seconds, "--json"),
+                                STREAMS_PORT, "--bind", address, "--parallel", N_STREAMS,
+                                "--bitrate", f"{STREAM_MBITS}M", "--time", seconds, "--json"),
                 text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.addCleanup(client.stdout.close)
             self.addCleanup(lab.stop, client, signal.SIGKILL)
             found.append((server, client))
-        return found
+        return found, begun
 
     @staticmethod
     def client_of(daemon, family, name):
