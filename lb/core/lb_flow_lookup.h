@@ -402,9 +402,13 @@ lb_flow_fields(const uint64_t rests[static LB_FLOW_WAYS], int shift)
 static inline __m128i
 lb_flow_greater(__m128i a, __m128i b)
 {
+#	ifdef __SSE4_1__
+	return _mm_max_epi32(a, b);
+#	else
 	const __m128i is_a = _mm_cmpgt_epi32(a, b);
 
 	return _mm_or_si128(_mm_and_si128(is_a, a), _mm_andnot_si128(is_a, b));
+#	endif
 }
 #endif
 
@@ -471,8 +475,98 @@ lb_flow_touch(struct lb_flow_table *table, uint32_t ref, enum lb_flow_event even
 	*rest = lb_flow_touched(*rest, event, lb_flow_tick(table, now_ns));
 }
 
+static inline uint64_t
+lb_flow_with_backend(uint64_t rest, uint32_t backend)
+{
+	assert(backend <= LB_FLOW_BACKEND_MASK);
+	return (rest & ~((uint64_t)LB_FLOW_BACKEND_MASK << LB_FLOW_BACKEND_SHIFT)) |
+	       (uint64_t)(backend & LB_FLOW_BACKEND_MASK) << LB_FLOW_BACKEND_SHIFT;
+}
+
+/** Of an eighth of its entries free, most lie where a move finds them. */
+static inline bool
+lb_flow_is_roomy(const struct lb_flow_table *table)
+{
+	const uint32_t n_entries = LB_FLOW_WAYS << table->n_buckets_log2;
+
+	return table->stats.live < n_entries - n_entries / 8;
+}
+
+/**
+ * The place for a new flow: one that nobody needs, in its first bucket, in its second, or in
+ * either after one of their entries has moved to its own other one; then the oldest unconfirmed
+ * one of both; last, a place of a confirmed flow, which moves to where an unconfirmed one is.
+ *
+ * @return it, or LB_FLOW_NONE.
+ */
+uint32_t lb_flow_make_place(struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t tick);
+
+/** The same; what most new flows find, in an empty table and in a full one, is found inline. */
+static inline uint32_t
+lb_flow_choose_place(struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t tick)
+{
+	const uint32_t first = lb_flow_rank(table, table->buckets[place->bucket].rest, tick);
+	uint32_t second;
+	uint32_t is_first;
+	uint32_t rank;
+
+	if (first / LB_FLOW_WAYS >= LB_FLOW_DEAD)
+		return place->bucket * LB_FLOW_WAYS + ~first % LB_FLOW_WAYS;
+	second = lb_flow_rank(table, table->buckets[place->second].rest, tick);
+	/* Without a branch, which in a flood would go either way. */
+	is_first = -(uint32_t)(first / LB_FLOW_WAYS >= second / LB_FLOW_WAYS);
+	rank = (first & is_first) | (second & ~is_first);
+	if (unlikely(lb_flow_is_roomy(table) || rank / LB_FLOW_WAYS == LB_FLOW_NOT_AT_ALL))
+		return lb_flow_make_place(table, place, tick);
+	return ((place->bucket & is_first) | (place->second & ~is_first)) * LB_FLOW_WAYS +
+	       ~rank % LB_FLOW_WAYS;
+}
+
+/** Make a place free, and account for who was there. */
+static inline void
+lb_flow_vacate(struct lb_flow_table *table, uint32_t ref, uint32_t tick)
+{
+	uint64_t *rest = lb_flow_rest(table, ref);
+
+	if (lb_flow_state_of(*rest) == LB_FLOW_FREE)
+		return;
+	if (lb_flow_is_timed_out(table, *rest, tick))
+		table->stats.expired++;
+	else
+		table->stats.evicted++;
+	table->stats.live--;
+	*rest &= LB_FLOW_OVERFLOWED;
+}
+
 /** lb_flow_insert() of a flow that has been located. */
-uint32_t lb_flow_insert_at(struct lb_flow_table *table, const struct lb_flow_place *place,
-	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint64_t now_ns);
+static inline uint32_t
+lb_flow_insert_at(struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint64_t now_ns)
+{
+	const uint32_t tick = lb_flow_tick(table, now_ns);
+	const uint32_t ref = lb_flow_choose_place(table, place, tick);
+	uint64_t rest = lb_flow_with_seen(lb_flow_with_backend(place->rest, backend), tick);
+
+	if (unlikely(ref == LB_FLOW_NONE)) {
+		table->stats.refused++;
+		return LB_FLOW_NONE;
+	}
+	lb_flow_vacate(table, ref, tick);
+	table->buckets[place->bucket].rest[0] |=
+		ref / LB_FLOW_WAYS == place->second ? LB_FLOW_OVERFLOWED : 0;
+	rest |= event == LB_FLOW_DATAGRAM ? LB_FLOW_UDP_NEW : LB_FLOW_TCP_NEW;
+	if (event == LB_FLOW_SYN) {
+		rest |= LB_FLOW_BY_SYN;
+		table->syn_seq[ref] = tcp_seq;
+	}
+	table->buckets[ref / LB_FLOW_WAYS].tag[ref % LB_FLOW_WAYS] = place->tag;
+	/* It is free: nothing but the bucket's mark is there. */
+	*lb_flow_rest(table, ref) |= rest;
+	table->stats.live++;
+	table->stats.inserted++;
+	return ref;
+}
 
 #endif

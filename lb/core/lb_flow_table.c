@@ -25,14 +25,6 @@ static_assert(LB_FLOW_DATAGRAM == 0 && LB_FLOW_SEGMENT == 1 && LB_FLOW_SYN == 2 
 		      LB_FLOW_CLOSE == 3,
 	"the columns of next_state");
 
-static inline uint64_t
-with_backend(uint64_t rest, uint32_t backend)
-{
-	assert(backend <= LB_FLOW_BACKEND_MASK);
-	return (rest & ~((uint64_t)LB_FLOW_BACKEND_MASK << LB_FLOW_BACKEND_SHIFT)) |
-	       (uint64_t)(backend & LB_FLOW_BACKEND_MASK) << LB_FLOW_BACKEND_SHIFT;
-}
-
 uint32_t
 lb_flow_table_entries(uint32_t n_entries)
 {
@@ -157,7 +149,7 @@ lb_flow_set_backend(struct lb_flow_table *table, uint32_t ref, uint32_t backend)
 {
 	uint64_t *rest = lb_flow_rest(table, ref);
 
-	*rest = with_backend(*rest, backend);
+	*rest = lb_flow_with_backend(*rest, backend);
 }
 
 void
@@ -166,7 +158,8 @@ lb_flow_restart(struct lb_flow_table *table, uint32_t ref, uint32_t backend, uin
 {
 	uint64_t *rest = lb_flow_rest(table, ref);
 	const uint64_t kept = *rest & (UINT64_MAX << LB_FLOW_PICK_SHIFT | LB_FLOW_OVERFLOWED);
-	const uint64_t fresh = with_backend(kept | LB_FLOW_BY_SYN | LB_FLOW_TCP_NEW, backend);
+	const uint64_t fresh =
+		lb_flow_with_backend(kept | LB_FLOW_BY_SYN | LB_FLOW_TCP_NEW, backend);
 
 	*rest = lb_flow_with_seen(fresh, lb_flow_tick(table, now_ns));
 	table->syn_seq[ref] = tcp_seq;
@@ -190,34 +183,6 @@ find_room(const struct lb_flow_table *table, uint32_t bucket, uint32_t tick)
 	};
 }
 
-/* The first of equal ones; without a branch, which in a flood would go either way. */
-static inline struct room
-readier(struct room first, struct room second)
-{
-	const uint32_t is_first = -(uint32_t)(first.readiness >= second.readiness);
-
-	return (struct room){
-		.ref = (first.ref & is_first) | (second.ref & ~is_first),
-		.readiness = (first.readiness & is_first) | (second.readiness & ~is_first),
-	};
-}
-
-/* Make a place free, and account for who was there. */
-static void
-vacate(struct lb_flow_table *table, uint32_t ref, uint32_t tick)
-{
-	uint64_t *rest = lb_flow_rest(table, ref);
-
-	if (lb_flow_state_of(*rest) == LB_FLOW_FREE)
-		return;
-	if (lb_flow_is_timed_out(table, *rest, tick))
-		table->stats.expired++;
-	else
-		table->stats.evicted++;
-	table->stats.live--;
-	*rest &= LB_FLOW_OVERFLOWED;
-}
-
 /* Move an entry to the other of its two buckets, if that has room so ready at least. */
 static bool
 move_away(struct lb_flow_table *table, uint32_t from, uint32_t least, uint32_t tick)
@@ -230,7 +195,7 @@ move_away(struct lb_flow_table *table, uint32_t from, uint32_t least, uint32_t t
 
 	if (to.readiness < least)
 		return false;
-	vacate(table, to.ref, tick);
+	lb_flow_vacate(table, to.ref, tick);
 	table->buckets[to.ref / LB_FLOW_WAYS].tag[to.ref % LB_FLOW_WAYS] = tag;
 	*lb_flow_rest(table, to.ref) |= *rest & ~LB_FLOW_OVERFLOWED;
 	table->syn_seq[to.ref] = table->syn_seq[from];
@@ -259,40 +224,26 @@ make_room(struct lb_flow_table *table, const struct lb_flow_place *place, uint32
 	return LB_FLOW_NONE;
 }
 
-/* Of an eighth of its entries free, most lie where a move finds them. */
-static bool
-is_roomy(const struct lb_flow_table *table)
-{
-	const uint32_t n_entries = LB_FLOW_WAYS << table->n_buckets_log2;
-
-	return table->stats.live < n_entries - n_entries / 8;
-}
-
-/*
- * The place for a new flow: one that nobody needs, in its first bucket, in its second, or in
- * either after one of their entries has moved to its own other one; then the oldest unconfirmed
- * one of both; last, a place of a confirmed flow, which moves to where an unconfirmed one is.
- */
-static uint32_t
-choose_place(struct lb_flow_table *table, const struct lb_flow_place *place, uint32_t tick)
+uint32_t
+lb_flow_make_place(struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t tick)
 {
 	const struct room first = find_room(table, place->bucket, tick);
-	struct room second;
+	const struct room second = find_room(table, place->second, tick);
 	struct room best;
 
-	if (likely(first.readiness >= LB_FLOW_DEAD))
+	if (first.readiness >= LB_FLOW_DEAD)
 		return first.ref;
-	second = find_room(table, place->second, tick);
 	if (second.readiness >= LB_FLOW_DEAD)
 		return second.ref;
-	if (is_roomy(table)) {
+	if (lb_flow_is_roomy(table)) {
 		const uint32_t ref = make_room(table, place, LB_FLOW_DEAD, tick);
 
 		if (ref != LB_FLOW_NONE)
 			return ref;
 	}
-	best = readier(first, second);
-	if (likely(best.readiness > LB_FLOW_NOT_AT_ALL))
+	best = first.readiness >= second.readiness ? first : second;
+	if (best.readiness > LB_FLOW_NOT_AT_ALL)
 		return best.ref;
 	return make_room(table, place, LB_FLOW_NOT_AT_ALL + 1, tick);
 }
@@ -304,34 +255,6 @@ lb_flow_insert(struct lb_flow_table *table, const struct lb_flow_hash *hash, uin
 	const struct lb_flow_place place = lb_flow_locate(table, hash);
 
 	return lb_flow_insert_at(table, &place, backend, event, tcp_seq, now_ns);
-}
-
-uint32_t
-lb_flow_insert_at(struct lb_flow_table *table, const struct lb_flow_place *place,
-	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint64_t now_ns)
-{
-	const uint32_t tick = lb_flow_tick(table, now_ns);
-	const uint32_t ref = choose_place(table, place, tick);
-	uint64_t rest = lb_flow_with_seen(with_backend(place->rest, backend), tick);
-
-	if (ref == LB_FLOW_NONE) {
-		table->stats.refused++;
-		return LB_FLOW_NONE;
-	}
-	vacate(table, ref, tick);
-	table->buckets[place->bucket].rest[0] |=
-		ref / LB_FLOW_WAYS == place->second ? LB_FLOW_OVERFLOWED : 0;
-	rest |= event == LB_FLOW_DATAGRAM ? LB_FLOW_UDP_NEW : LB_FLOW_TCP_NEW;
-	if (event == LB_FLOW_SYN) {
-		rest |= LB_FLOW_BY_SYN;
-		table->syn_seq[ref] = tcp_seq;
-	}
-	table->buckets[ref / LB_FLOW_WAYS].tag[ref % LB_FLOW_WAYS] = place->tag;
-	*lb_flow_rest(table, ref) |=
-		rest; /* it is free: nothing but the bucket's mark is there */
-	table->stats.live++;
-	table->stats.inserted++;
-	return ref;
 }
 
 static void

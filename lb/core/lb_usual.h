@@ -43,6 +43,7 @@ struct lb_usual {
 	uint32_t ip_bytes; /**< IPv4 total length, or 40 + IPv6 payload length */
 	bool is_tcp;       /**< or it is UDP */
 	uint8_t tcp_flags; /**< 0 where it is UDP */
+	uint32_t tcp_seq;  /**< unspecified where it is UDP */
 	uint8_t tos;       /**< IPv4 TOS or IPv6 traffic class */
 };
 
@@ -64,6 +65,7 @@ lb_usual_take_l4(const uint8_t *p, uint8_t proto, uint32_t header_bytes, struct 
 	out->is_tcp = proto == IPPROTO_TCP;
 	if (likely(out->is_tcp)) {
 		out->tcp_flags = p[LB_USUAL_TCP_FLAGS_AT];
+		out->tcp_seq = lb_bytes_swap32(lb_bytes_load32(p + LB_USUAL_TCP_SEQ_AT));
 		return likely(out->ip_bytes >= header_bytes + LB_USUAL_TCP_BYTES);
 	}
 	out->tcp_flags = 0;

@@ -330,6 +330,7 @@ dp_choose(struct dp_stages *s, uint16_t from)
 	find_stage(s, from);
 	for (uint16_t i = from; i < s->burst->n; i++) {
 		struct dp_decision *d = &s->burst->decisions[i];
+		uint16_t next = i;
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
@@ -339,15 +340,16 @@ dp_choose(struct dp_stages *s, uint16_t from)
 			lb_flow_table_expire(flows, now_ns);
 			is_stale = true;
 		}
-		if (s->is_usual[i]) {
-			if (likely(dp_usual_decide(s, i, is_stale))) {
-				is_stale |= d->is_new_flow;
-				continue;
-			}
-			unmake_usual(s, i);
-			if (unlikely(d->verdict != LB_FORWARD))
-				continue;
+		if (s->is_usual[i])
+			next = (uint16_t)dp_usual_decide(s, i, &is_stale);
+		if (likely(next > i)) {
+			i = next - 1;
+			continue;
 		}
+		if (s->is_usual[i])
+			unmake_usual(s, i);
+		if (unlikely(d->verdict != LB_FORWARD))
+			continue;
 		if (unlikely(is_stale || s->refs[i] == LB_FLOW_NONE))
 			s->refs[i] = lb_flow_find_at(flows, &s->places[i], now_ns);
 		d->verdict = (uint8_t)choose_backend(s, i, s->refs[i]);

@@ -30,6 +30,7 @@ struct dp_stages {
 	bool is_tagged[DP_BURST_MAX]; /**< by one tag; of others it may be either */
 	bool has_tags;                /**< any of them is */
 	uint8_t tos[DP_BURST_MAX];
+	uint32_t tcp_seqs[DP_BURST_MAX]; /**< of SYNs */
 	struct lb_flow_words keys[DP_BURST_MAX];
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];

@@ -35,6 +35,7 @@ take(struct taking *t, unsigned int i, const struct lb_usual *usual, bool is_v6)
 			event = LB_FLOW_CLOSE;
 		else if ((usual->tcp_flags & LB_TCP_ACK) == 0)
 			event = LB_FLOW_SYN;
+		t->stages->tcp_seqs[i] = usual->tcp_seq;
 	}
 	d->event = (uint8_t)event;
 	t->stages->keys[i] = usual->key;
@@ -104,6 +105,9 @@ locate(struct dp_stages *s)
 		hash = lb_hash_flow_words(&seeded, &s->keys[i]);
 		place = lb_flow_locate(&flows, &hash);
 		lb_flow_prefetch(&flows, &place);
+		/* It begins a flow, but for few. */
+		if (unlikely(decisions[i].event == LB_FLOW_SYN))
+			lb_flow_prefetch_second(&flows, &place);
 		s->buckets[i] = place.bucket;
 		s->tags[i] = place.tag;
 		decisions[i].hash = hash;
@@ -313,7 +317,7 @@ dp_usual_find(struct dp_stages *s, unsigned int n_usual)
 			if (likely(lb_flow_ticks_since_seen(*rest, tick) <
 				    asked_ticks[d->event]))
 				continue;
-		} else {
+		} else if (d->event != LB_FLOW_SYN) {
 			const struct lb_flow_place place = lb_flow_place_of(flows,
 				s->buckets[i], s->tags[i], d->hash.pick);
 
@@ -353,16 +357,6 @@ dp_usual_follow(struct dp_stages *s)
 			     !follow(s, &decisions[i], s->rests[i], tick)))
 			break;
 	return i;
-}
-
-static uint32_t
-sequence_of(const struct dp_stages *s, unsigned int i)
-{
-	const size_t l4 = LB_USUAL_IP_OFFSET + (s->is_tagged[i] ? TAG_BYTES : 0) +
-			  (s->is_v6[i] ? LB_USUAL_V6_BYTES : LB_USUAL_V4_BYTES);
-
-	return ntohl(lb_bytes_load32(rte_pktmbuf_mtod_offset(s->burst->pkts[i], const uint8_t *,
-		l4 + LB_USUAL_TCP_SEQ_AT)));
 }
 
 static void __attribute__((noinline))
@@ -405,32 +399,50 @@ begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *plac
 	d->is_new_flow = true;
 	prefetch_backend(s, d->backend, s->is_v6[i]);
 	ref = lb_flow_insert_at(worker->flows, place, d->backend, (enum lb_flow_event)d->event,
-		is_syn ? sequence_of(s, i) : 0, s->burst->now_ns[i]);
+		s->tcp_seqs[i], s->burst->now_ns[i]);
 	if (unlikely(worker->flows->keys != NULL))
 		keep_key(s, i, ref);
 	dp_count(&worker->backends[d->backend].flows, 1);
 	return true;
 }
 
-bool
-dp_usual_decide(struct dp_stages *s, unsigned int i, bool is_stale)
+/* One of the burst's later ones; rest is its entry's, NULL where it is to be looked for. */
+static inline bool
+decide(struct dp_stages *s, unsigned int i, uint64_t *rest)
 {
 	struct lb_flow_table *flows = s->worker->flows;
 	struct dp_decision *d = &s->burst->decisions[i];
 	const uint64_t now_ns = s->burst->now_ns[i];
-	uint64_t *rest = s->rests[i];
 
-	if (is_stale || rest == NULL) {
+	if (rest == NULL) {
 		const struct lb_flow_place place =
 			lb_flow_place_of(flows, s->buckets[i], s->tags[i], d->hash.pick);
 		const uint32_t ref = lb_flow_find_at(flows, &place, now_ns);
 
-		if (ref == LB_FLOW_NONE)
+		if (likely(ref == LB_FLOW_NONE))
 			return begin_flow(s, i, &place);
 		rest = lb_flow_rest(flows, ref);
 		prefetch_backend(s, lb_flow_backend_of(*rest), s->is_v6[i]);
 	}
 	return follow(s, d, rest, lb_flow_tick(flows, now_ns));
+}
+
+unsigned int
+dp_usual_decide(struct dp_stages *s, unsigned int from, bool *is_stale)
+{
+	const struct dp_decision *decisions = s->burst->decisions;
+	const uint64_t *now_ns = s->burst->now_ns;
+	const unsigned int n = s->burst->n;
+	bool has_moved = *is_stale;
+	unsigned int i;
+
+	for (i = from; i < n && s->is_usual[i] && now_ns[i] == now_ns[from]; i++) {
+		if (unlikely(!decide(s, i, has_moved ? NULL : s->rests[i])))
+			break;
+		has_moved |= decisions[i].is_new_flow;
+	}
+	*is_stale = has_moved;
+	return i;
 }
 
 void

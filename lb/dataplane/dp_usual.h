@@ -44,13 +44,14 @@ unsigned int dp_usual_find(struct dp_stages *s, unsigned int n_usual);
 unsigned int dp_usual_follow(struct dp_stages *s);
 
 /**
- * Decide on one that comes later: it follows its entry, or begins a flow. The table has been
- * told its time.
+ * Decide on usual packets that come later, in order: they follow their entries, or begin flows.
+ * The table has been told the time of the first of them.
  *
- * @param is_stale  Entries have moved since they were found.
- * @return whether it is decided; if not, nothing is done.
+ * @param[in,out] is_stale  Entries have moved since they were found.
+ * @return the first that is not usual, came at another time, or is not decided; of that nothing
+ *         is done.
  */
-bool dp_usual_decide(struct dp_stages *s, unsigned int i, bool is_stale);
+unsigned int dp_usual_decide(struct dp_stages *s, unsigned int from, bool *is_stale);
 
 /** Leave one to the stages, with its packet and its service as they want them. */
 void dp_usual_leave(struct dp_stages *s, unsigned int i);
