@@ -17,6 +17,7 @@ import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lab  # noqa: E402 pylint: disable=wrong-import-position
+import terminal  # noqa: E402 pylint: disable=wrong-import-position
 from lab import (  # noqa: E402 pylint: disable=wrong-import-position
     FAMILIES, HOST, NETWORK, VIP, wait_until)
 
@@ -171,9 +172,19 @@ class Commands(lab.LabCase):
                      for word in words if word != "shuntctl"]
             with self.subTest(" ".join(words)):
                 # Without traffic a trace ends by time alone.
-                if words[0] == "trace":
+                if words[0] == "trace" and "--seconds" not in words:
                     words += ["--seconds", "1"]
-                daemon.ctl(*words)
+                if words[0] == "top":
+                    self.look_at_top(daemon)
+                else:
+                    daemon.ctl(*words)
+
+    def look_at_top(self, daemon):
+        top = terminal.Terminal(lab.SHUNTCTL, "--socket", daemon.socket, "top")
+        self.addCleanup(top.close)
+        top.until_text("web-1")
+        top.type("q")
+        self.assertEqual(top.wait(), 0)
 
     def test_an_explanation_tells_where_and_how(self):
         """What the guide says explain tells."""
