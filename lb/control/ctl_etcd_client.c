@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <curl/curl.h>
+#include <openssl/ssl.h>
 
 #include "ctl_bytes.h"
 #include "ctl_loop.h"
@@ -269,11 +270,35 @@ on_socket(void *context, curl_socket_t fd, curlsocktype purpose)
 	return CURL_SOCKOPT_OK;
 }
 
+/*
+ * OpenSSL is to come back after each message. Otherwise it would go on for as long as there are
+ * some, and one who sends them without end would keep us in one call for ever.
+ */
+static CURLcode
+let_go(CURL *easy, void *tls, void *context)
+{
+	(void)easy;
+	(void)context;
+	(void)SSL_CTX_clear_mode(tls, SSL_MODE_AUTO_RETRY);
+	return CURLE_OK;
+}
+
+/* libcurl speaks TLS by one of several libraries. */
+static bool
+is_by_openssl(void)
+{
+	const char *name = curl_version_info(CURLVERSION_NOW)->ssl_version;
+
+	return name != NULL && strncmp(name, "OpenSSL/", 8) == 0;
+}
+
 static CURLcode
 set_security(CURL *easy, const struct ctl_etcd_conf *conf)
 {
 	CURLcode bad = CURLE_OK;
 
+	if (is_by_openssl())
+		bad |= curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, let_go);
 	if (conf->ca_file != NULL)
 		bad |= curl_easy_setopt(easy, CURLOPT_CAINFO, conf->ca_file);
 	if (conf->cert_file != NULL)

@@ -49,7 +49,7 @@ RULES = [
     (r"lb/health/hc_tls\.c", [r"lb/health/.*", r"lb/core/.*"], {"libcrypto"}),
     (r"lb/health/.*", [r"lb/health/.*", r"lb/core/.*"], set()),
     (r"lb/control/ctl_etcd_client\.c",
-     [r"lb/control/.*", r"lb/core/.*"], {"libcurl"}),
+     [r"lb/control/.*", r"lb/core/.*"], {"libcurl", "libcrypto"}),
     (r"lb/control/.*",
      [r"lb/control/.*", r"lb/health/.*", r"config/.*", r"lb/core/.*",
       r"lb/dataplane/dp\.h"],
