@@ -166,7 +166,7 @@ make_again(struct ctl_announce *announce)
 	ctl_log(CTL_LOG_NOTICE, "the interface %s is there again", announce->tun.name);
 }
 
-/* Where the kernel had no room to tell which routes others took. */
+/* Where the kernel does not tell which routes others took. */
 static void
 look(struct ctl_announce *announce)
 {
@@ -197,6 +197,18 @@ lose_route(struct ctl_announce *announce, const struct lb_prefix *prefix)
 		return;
 	route->is_there = false;
 	route->error = -ENOENT;
+	retry_later(announce);
+}
+
+/* Many may be at a time: the kernel is asked once of all of them. */
+static void
+doubt_route(struct ctl_announce *announce, const struct lb_prefix *prefix)
+{
+	const struct ctl_route *route = ctl_routes_find(&announce->routes, prefix);
+
+	if (route == NULL || !route->is_there)
+		return;
+	announce->is_doubtful = true;
 	retry_later(announce);
 }
 
@@ -241,6 +253,9 @@ on_event(void *context, const struct ctl_tun_event *event)
 		break;
 	case CTL_TUN_ROUTE:
 		lose_route(announce, &event->prefix);
+		break;
+	case CTL_TUN_REPLACED:
+		doubt_route(announce, &event->prefix);
 		break;
 	case CTL_TUN_LOST:
 		look(announce);

@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/if_link.h>
 #include <linux/if_tun.h>
+#include <linux/ipv6_route.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -41,17 +42,33 @@ struct answers {
 
 /*
  * Of all that the kernel tells of routes and links, those that concern us. A router with a full
- * table has many thousand changes at times, and none of them wakes control.
+ * table has many thousand changes at times, and none of them wakes control: routing daemons
+ * replace their routes, but with metrics of their own. Of what a route took the place the
+ * kernel does not tell.
  */
 static int
-filter_events(const struct mnl_socket *socket)
+filter_events(const struct ctl_tun *tun)
 {
-	static struct sock_filter code[] = {
+	/* Loads take the bytes to be in network order. */
+	const uint32_t metric = htonl(tun->metric);
+	const uint32_t metric_v6 = tun->metric != 0 ? metric : htonl(IP6_RT_PRIO_USER);
+	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct nlmsghdr, nlmsg_type)),
-		/* Loads take the bytes to be in network order. */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0 /* RTM_NEWLINK */, 4, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0 /* RTM_DELLINK */, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0 /* RTM_DELROUTE */, 0, 3),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_NEWLINK), 15, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_DELLINK), 14, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_DELROUTE), 11, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htons(RTM_NEWROUTE), 0, 13),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, offsetof(struct nlmsghdr, nlmsg_flags)),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, htons(NLM_F_REPLACE), 0, 11),
+		BPF_STMT(BPF_LD | BPF_IMM, NLMSG_HDRLEN + sizeof(struct rtmsg)),
+		BPF_STMT(BPF_LDX | BPF_IMM, RTA_PRIORITY),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_NLATTR)),
+		/* Where there is none, 0 stands for its place, and is what it means. */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0),
+		BPF_STMT(BPF_MISC | BPF_TAX, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_IND, sizeof(struct nlattr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, metric, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, metric_v6, 2, 3),
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS,
 			NLMSG_HDRLEN + offsetof(struct rtmsg, rtm_protocol)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CTL_ANNOUNCE_PROTOCOL, 0, 1),
@@ -60,11 +77,8 @@ filter_events(const struct mnl_socket *socket)
 	};
 	const struct sock_fprog program = {.len = LB_N_ELEMENTS(code), .filter = code};
 
-	code[1].k = htons(RTM_NEWLINK);
-	code[2].k = htons(RTM_DELLINK);
-	code[3].k = htons(RTM_DELROUTE);
-	return setsockopt(mnl_socket_get_fd(socket), SOL_SOCKET, SO_ATTACH_FILTER, &program,
-		       sizeof(program)) == 0
+	return setsockopt(mnl_socket_get_fd(tun->events), SOL_SOCKET, SO_ATTACH_FILTER,
+		       &program, sizeof(program)) == 0
 		       ? 0
 		       : -errno;
 }
@@ -89,7 +103,7 @@ ctl_tun_listen(struct ctl_tun *tun)
 	int ret = open_socket(SOCK_NONBLOCK, &tun->events);
 
 	if (ret == 0)
-		ret = filter_events(tun->events);
+		ret = filter_events(tun);
 	for (size_t i = 0; ret == 0 && i < LB_N_ELEMENTS(groups); i++) {
 		int group = (int)groups[i];
 
@@ -411,20 +425,37 @@ tell_lost(struct ctl_tun *tun, ctl_tun_fn fn, void *context)
 	fn(context, &event);
 }
 
-static void
-take_message(struct ctl_tun *tun, const struct nlmsghdr *msg, ctl_tun_fn fn, void *context)
+/* By whom, and in which table, is not looked at: whether it is ours the kernel is asked. */
+static bool
+read_replaced(const struct nlmsghdr *msg, struct ctl_tun_event *out)
 {
-	const bool is_route = msg->nlmsg_type == RTM_DELROUTE;
-	struct ctl_tun_event event;
+	unsigned int n_bits;
 
-	if (is_route ? read_route(tun, msg, &event) : read_link(tun, msg, &event))
-		fn(context, &event);
+	if (!ctl_msg_read_prefix(msg, &out->prefix.addr, &n_bits))
+		return false;
+	out->what = CTL_TUN_REPLACED;
+	out->prefix.n_bits = (uint8_t)n_bits;
+	return true;
+}
+
+static bool
+read_event(struct ctl_tun *tun, const struct nlmsghdr *msg, struct ctl_tun_event *out)
+{
+	switch (msg->nlmsg_type) {
+	case RTM_DELROUTE:
+		return read_route(tun, msg, out);
+	case RTM_NEWROUTE:
+		return read_replaced(msg, out);
+	default:
+		return read_link(tun, msg, out);
+	}
 }
 
 void
 ctl_tun_take(struct ctl_tun *tun, ctl_tun_fn fn, void *context)
 {
 	_Alignas(struct nlmsghdr) uint8_t in[RECEIVE_BYTES];
+	struct ctl_tun_event event;
 	bool has_lost = false;
 
 	while (true) {
@@ -435,8 +466,10 @@ ctl_tun_take(struct ctl_tun *tun, ctl_tun_fn fn, void *context)
 			break;
 		has_lost |= n < 0 && errno == ENOBUFS;
 		for (const struct nlmsghdr *msg = (const void *)in; mnl_nlmsg_ok(msg, left);
-			msg = mnl_nlmsg_next(msg, &left))
-			take_message(tun, msg, fn, context);
+			msg = mnl_nlmsg_next(msg, &left)) {
+			if (read_event(tun, msg, &event))
+				fn(context, &event);
+		}
 	}
 	if (has_lost)
 		tell_lost(tun, fn, context);

@@ -29,15 +29,16 @@ struct ctl_tun {
 
 enum ctl_tun_what {
 	CTL_TUN_UP,
-	CTL_TUN_DOWN,  /**< and the kernel has taken its routes */
-	CTL_TUN_GONE,  /**< the same, with the device; it is closed */
-	CTL_TUN_ROUTE, /**< another program has taken a route */
-	CTL_TUN_LOST,  /**< events of routes, as there was no room for them: ctl_tun_look() */
+	CTL_TUN_DOWN,     /**< and the kernel has taken its routes */
+	CTL_TUN_GONE,     /**< the same, with the device; it is closed */
+	CTL_TUN_ROUTE,    /**< another program has taken a route */
+	CTL_TUN_REPLACED, /**< one to a prefix by its own; maybe ours: ctl_tun_look() says */
+	CTL_TUN_LOST, /**< events of routes, as there was no room for them: ctl_tun_look() */
 };
 
 struct ctl_tun_event {
 	enum ctl_tun_what what;
-	struct lb_prefix prefix; /**< of CTL_TUN_ROUTE */
+	struct lb_prefix prefix; /**< of CTL_TUN_ROUTE and CTL_TUN_REPLACED */
 };
 
 typedef void (*ctl_tun_fn)(void *context, const struct ctl_tun_event *event);

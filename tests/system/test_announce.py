@@ -388,6 +388,29 @@ class Kernel(AnnounceCase):
         self.wait_announced(daemon, VIP[4], VIP[6])
         self.assertIn(f"the interface {INTERFACE} is gone", daemon.words())
 
+    def test_what_another_program_replaces_comes_back_once_that_is_gone(self):
+        daemon = self.started(*both())
+        self.wait_announced(daemon, VIP[4], VIP[6])
+        for family, metric in ((4, "0"), (6, "1024")):
+            # In the way of nothing: it is another route, of another metric.
+            NETWORK.ip("balancer", "route", "add", "blackhole", VIP[family], "metric", "4000")
+            NETWORK.ip("balancer", "route", "replace", "blackhole", VIP[family], "metric",
+                       "4000")
+            NETWORK.ip("balancer", "route", "delete", "blackhole", VIP[family], "metric",
+                       "4000")
+            self.assertIn(VIP[family], announced())
+            NETWORK.ip("balancer", "route", "replace", "blackhole", VIP[family], "metric",
+                       metric)
+            self.assertNotIn(VIP[family], announced())
+            name = f"ipip-v{family}"
+            wait_until(lambda of=name: "there is another route to it, with the same metric"
+                       in (self.services_of(daemon)[of][1] or ""), daemon.words)
+            NETWORK.ip("balancer", "route", "delete", "blackhole", VIP[family], "metric",
+                       metric)
+            self.wait_announced(daemon, VIP[4], VIP[6])
+            wait_until(lambda of=name: self.services_of(daemon)[of] == (True, None),
+                       daemon.words)
+
     def test_another_route_of_the_same_metric(self):
         daemon = self.make(*both())
         NETWORK.ip("balancer", "route", "add", "blackhole", VIP[4])
