@@ -51,6 +51,20 @@ lb_bytes_load16_be(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
+static inline uint32_t
+lb_bytes_load32_be(const uint8_t *p)
+{
+	return (uint32_t)lb_bytes_load16_be(p) << 16 | lb_bytes_load16_be(p + 2);
+}
+
+/** The low 16 bits. */
+static inline void
+lb_bytes_store16_be(uint8_t *p, uint32_t value)
+{
+	p[0] = (uint8_t)(value >> 8);
+	p[1] = (uint8_t)value;
+}
+
 /** The bytes the other way round. */
 static inline uint16_t
 lb_bytes_swap16(uint16_t value)

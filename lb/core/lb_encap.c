@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "lb_bytes.h"
 #include "lb_csum.h"
 
 enum {
@@ -29,13 +30,6 @@ enum {
 
 static_assert(IPV6_BYTES + UDP_BYTES + VXLAN_BYTES + ETHER_BYTES == LB_ENCAP_BYTES_MAX,
 	"VXLAN over IPv6 is the longest");
-
-static void
-store16(uint8_t *p, unsigned int value)
-{
-	p[0] = (uint8_t)(value >> 8);
-	p[1] = (uint8_t)value;
-}
 
 /* A 16-bit field as lb_csum_add() would count it from memory. */
 static uint64_t
@@ -113,14 +107,14 @@ static void
 init_payload(uint8_t *p, const struct lb_encap_conf *conf)
 {
 	if (is_udp(conf->mode))
-		store16(p + 2, conf->udp_port);
+		lb_bytes_store16_be(p + 2, conf->udp_port);
 	if (conf->mode != LB_FORWARD_VXLAN)
 		return;
 
 	p += UDP_BYTES;
 	p[0] = VXLAN_FLAG_VNI;
 	p[4] = (uint8_t)(conf->vni >> 16);
-	store16(p + 5, conf->vni & 0xffff);
+	lb_bytes_store16_be(p + 5, conf->vni & 0xffff);
 	p += VXLAN_BYTES;
 	memcpy(p, conf->inner_dst.bytes, sizeof(conf->inner_dst.bytes));
 	memcpy(p + 6, conf->inner_src.bytes, sizeof(conf->inner_src.bytes));
@@ -199,8 +193,8 @@ write_udp(const struct lb_encap *encap, const struct lb_encap_packet *packet, ui
 	const unsigned int ip_bytes = encap->is_v6 ? IPV6_BYTES : IPV4_BYTES;
 
 	memcpy(udp, encap->bytes + ip_bytes, UDP_BYTES);
-	store16(udp, SPORT_FIRST + (packet->entropy >> SPORT_SHIFT));
-	store16(udp + 4, encap->n_bytes - ip_bytes + packet->inner_bytes);
+	lb_bytes_store16_be(udp, SPORT_FIRST + (packet->entropy >> SPORT_SHIFT));
+	lb_bytes_store16_be(udp + 4, encap->n_bytes - ip_bytes + packet->inner_bytes);
 	if (encap->is_v6)
 		write_udp_csum(encap, packet, udp);
 }
@@ -214,13 +208,13 @@ lb_encap_write_payload(const struct lb_encap *encap, const struct lb_encap_packe
 
 	switch (encap->mode) {
 	case LB_FORWARD_GRE:
-		store16(out, 0); /* no checksum, key or sequence; version 0 */
-		store16(out + 2, ethertype);
+		lb_bytes_store16_be(out, 0); /* no checksum, key or sequence; version 0 */
+		lb_bytes_store16_be(out + 2, ethertype);
 		break;
 	case LB_FORWARD_VXLAN:
 		memcpy(out + UDP_BYTES, encap->bytes + ip_bytes + UDP_BYTES,
 			VXLAN_BYTES + ETHER_BYTES - 2);
-		store16(out + UDP_BYTES + VXLAN_BYTES + 12, ethertype);
+		lb_bytes_store16_be(out + UDP_BYTES + VXLAN_BYTES + 12, ethertype);
 		write_udp(encap, packet, out);
 		break;
 	default:

@@ -20,6 +20,7 @@
 #include "lb_compiler.h"
 #include "lb_flow_table.h"
 #include "lb_limits.h"
+#include "lb_mul.h"
 
 #define LB_FLOW_WAYS 4u
 
@@ -124,10 +125,8 @@ lb_flow_distance(const struct lb_flow_table *table, uint64_t tag)
 static inline struct lb_flow_place
 lb_flow_locate(const struct lb_flow_table *table, const struct lb_flow_hash *hash)
 {
-	__extension__ typedef unsigned __int128 uint128;
-	const uint128 product =
-		(uint128)(hash->place ^ table->secret[0]) * (hash->pick ^ table->secret[1]);
-	const uint64_t place = (uint64_t)(product >> 64) ^ (uint64_t)product;
+	const uint64_t place =
+		lb_mul_fold(hash->place ^ table->secret[0], hash->pick ^ table->secret[1]);
 	const uint32_t bucket = (uint32_t)(place >> (64 - table->n_buckets_log2));
 
 	return (struct lb_flow_place){

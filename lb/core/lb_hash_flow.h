@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "lb_hash.h"
+#include "lb_mul.h"
 
 /** The same as lb_hash_flow(). */
 static inline struct lb_flow_hash
@@ -21,16 +22,6 @@ lb_hash_flow_inline(const struct lb_flow_key *key, uint64_t seed)
 	const XXH128_hash_t h = XXH3_128bits_withSeed(key, sizeof(*key), seed);
 
 	return (struct lb_flow_hash){.pick = h.low64, .place = h.high64};
-}
-
-/* Both halves of a product in one. */
-static inline uint64_t
-lb_hash_fold(uint64_t a, uint64_t b)
-{
-	__extension__ typedef unsigned __int128 uint128;
-	const uint128 product = (uint128)a * b;
-
-	return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
 
 static inline uint64_t
@@ -53,10 +44,10 @@ lb_hash_flow_words(const struct lb_hash_seeded *seeded, const struct lb_flow_wor
 	uint64_t high;
 
 	/* Two rounds: of the words 2, 3 with 1, 2, and of 0, 1 with 3, 4. */
-	low = (low + lb_hash_fold(w[2] ^ s[4], w[3] ^ s[5])) ^ (w[1] + w[2]);
-	low = (low + lb_hash_fold(w[0] ^ s[0], w[1] ^ s[1])) ^ (w[3] + w[4]);
-	high = lb_hash_fold(w[1] ^ s[6], w[2] ^ s[7]) ^ (w[2] + w[3]);
-	high = (high + lb_hash_fold(w[3] ^ s[2], w[4] ^ s[3])) ^ (w[0] + w[1]);
+	low = (low + lb_mul_fold(w[2] ^ s[4], w[3] ^ s[5])) ^ (w[1] + w[2]);
+	low = (low + lb_mul_fold(w[0] ^ s[0], w[1] ^ s[1])) ^ (w[3] + w[4]);
+	high = lb_mul_fold(w[1] ^ s[6], w[2] ^ s[7]) ^ (w[2] + w[3]);
+	high = (high + lb_mul_fold(w[3] ^ s[2], w[4] ^ s[3])) ^ (w[0] + w[1]);
 	return (struct lb_flow_hash){
 		.pick = lb_hash_avalanche(low + high, seeded->last_prime),
 		.place = 0 - lb_hash_avalanche(low * seeded->low_prime +

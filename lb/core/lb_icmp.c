@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "lb_bytes.h"
 #include "lb_csum.h"
 
 enum {
@@ -77,19 +78,6 @@ enum {
 };
 
 static_assert(IPV6_BYTES + ICMP_BYTES == LB_ICMP_TOO_BIG_PREPEND_MAX, "the larger of the two");
-
-static uint16_t
-load16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static void
-store16(uint8_t *p, uint16_t value)
-{
-	p[0] = (uint8_t)(value >> 8);
-	p[1] = (uint8_t)value;
-}
 
 static bool
 is_group(const uint8_t *mac)
@@ -194,11 +182,12 @@ answer_ipv4(uint8_t *ip, size_t header_bytes)
 		    ip + IPV4_DST))
 		return false;
 	header[IPV4_TOS] &= DSCP_MASK;
-	store16(header + IPV4_FRAGMENT, load16(ip + IPV4_FRAGMENT) & ~IPV4_RESERVED);
+	lb_bytes_store16_be(header + IPV4_FRAGMENT,
+		lb_bytes_load16_be(ip + IPV4_FRAGMENT) & ~IPV4_RESERVED);
 	header[IPV4_TTL] = TTL;
 	memcpy(header + IPV4_SRC, ip + IPV4_DST, IPV4_ADDR_BYTES);
 	memcpy(header + IPV4_DST, ip + IPV4_SRC, IPV4_ADDR_BYTES);
-	store16(header + IPV4_CSUM, 0);
+	lb_bytes_store16_be(header + IPV4_CSUM, 0);
 	csum = lb_csum_finish(lb_csum_add(0, header, header_bytes));
 	memcpy(header + IPV4_CSUM, &csum, sizeof(csum));
 	memcpy(ip, header, header_bytes);
@@ -294,9 +283,9 @@ answer_ipv6(uint8_t *ip, uint16_t left_out, uint8_t proto)
 	struct lb_addr src;
 
 	ip[1] &= 0xc0; /* the end of DSCP; ECN and the flow label follow */
-	store16(ip + 2, 0);
-	store16(ip + IPV6_PAYLOAD_BYTES,
-		(uint16_t)(load16(ip + IPV6_PAYLOAD_BYTES) - left_out));
+	lb_bytes_store16_be(ip + 2, 0);
+	lb_bytes_store16_be(ip + IPV6_PAYLOAD_BYTES,
+		(uint16_t)(lb_bytes_load16_be(ip + IPV6_PAYLOAD_BYTES) - left_out));
 	ip[IPV6_NEXT_HEADER] = proto;
 	ip[IPV6_HOP_LIMIT] = TTL;
 	memcpy(src.bytes, ip + IPV6_SRC, LB_ADDR_BYTES);
@@ -351,16 +340,16 @@ is_zero(const uint8_t *p, const uint8_t *end)
 static void
 answer_icmp(uint8_t *icmp, const uint8_t *end, uint8_t type)
 {
-	uint32_t sum = (uint16_t)~load16(icmp + ICMP_CSUM);
+	uint32_t sum = (uint16_t)~lb_bytes_load16_be(icmp + ICMP_CSUM);
 
-	sum += (uint16_t)~load16(icmp);
+	sum += (uint16_t)~lb_bytes_load16_be(icmp);
 	icmp[0] = type;
-	sum += load16(icmp);
+	sum += lb_bytes_load16_be(icmp);
 	sum = (sum >> 16) + (sum & UINT16_MAX);
 	sum = (sum >> 16) + (sum & UINT16_MAX);
-	store16(icmp + ICMP_CSUM, (uint16_t)~sum);
+	lb_bytes_store16_be(icmp + ICMP_CSUM, (uint16_t)~sum);
 	if (type == ICMP_ECHO_REPLY && is_zero(icmp, end))
-		store16(icmp + ICMP_CSUM, UINT16_MAX);
+		lb_bytes_store16_be(icmp + ICMP_CSUM, UINT16_MAX);
 }
 
 size_t
@@ -470,7 +459,7 @@ write_too_big_v4(uint8_t *ip, const uint8_t *end, const struct lb_packet *packet
 	uint16_t csum;
 
 	memcpy(ip, header, IPV4_BYTES);
-	store16(ip + IPV4_TOTAL_BYTES, (uint16_t)(end - ip));
+	lb_bytes_store16_be(ip + IPV4_TOTAL_BYTES, (uint16_t)(end - ip));
 	memcpy(ip + IPV4_SRC, src->bytes + LB_ADDR_BYTES - IPV4_ADDR_BYTES, IPV4_ADDR_BYTES);
 	memcpy(ip + IPV4_DST, packet->key.src.bytes + LB_ADDR_BYTES - IPV4_ADDR_BYTES,
 		IPV4_ADDR_BYTES);
@@ -480,7 +469,7 @@ write_too_big_v4(uint8_t *ip, const uint8_t *end, const struct lb_packet *packet
 	memset(icmp, 0, ICMP_BYTES);
 	icmp[0] = ICMP_UNREACHABLE;
 	icmp[ICMP_CODE] = ICMP_FRAGMENTATION_NEEDED;
-	store16(icmp + ICMP_MTU_V4, mtu);
+	lb_bytes_store16_be(icmp + ICMP_MTU_V4, mtu);
 	csum = lb_csum_finish(lb_csum_range(0, icmp, end));
 	memcpy(icmp + ICMP_CSUM, &csum, sizeof(csum));
 }
@@ -497,7 +486,7 @@ write_too_big_v6(uint8_t *ip, const uint8_t *end, const struct lb_packet *packet
 
 	memset(ip, 0, IPV6_SRC);
 	ip[0] = 0x60;
-	store16(ip + IPV6_PAYLOAD_BYTES, icmp_bytes);
+	lb_bytes_store16_be(ip + IPV6_PAYLOAD_BYTES, icmp_bytes);
 	ip[IPV6_NEXT_HEADER] = IPPROTO_ICMPV6;
 	ip[IPV6_HOP_LIMIT] = TTL;
 	memcpy(ip + IPV6_SRC, src->bytes, LB_ADDR_BYTES);
@@ -505,8 +494,8 @@ write_too_big_v6(uint8_t *ip, const uint8_t *end, const struct lb_packet *packet
 
 	memset(icmp, 0, ICMP_BYTES);
 	icmp[0] = ICMPV6_TOO_BIG;
-	store16(icmp + ICMP_MTU_V6 + 2, mtu);
-	store16(tail + 2, icmp_bytes);
+	lb_bytes_store16_be(icmp + ICMP_MTU_V6 + 2, mtu);
+	lb_bytes_store16_be(tail + 2, icmp_bytes);
 	sum = lb_csum_add(0, tail, sizeof(tail));
 	sum = lb_csum_range(sum, ip + IPV6_SRC, end);
 	csum = lb_csum_finish(sum);

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * The one 128-bit operation that core needs.
+ * The products of 128 bits that core needs.
  */
 
 #include <stdint.h>
@@ -14,6 +14,16 @@ static inline uint64_t
 lb_mul_high(uint64_t a, uint64_t b)
 {
 	return (uint64_t)((__extension__(unsigned __int128) a * b) >> 64);
+}
+
+/** Both halves of a product in one: all bits of both go into all of it. */
+static inline uint64_t
+lb_mul_fold(uint64_t a, uint64_t b)
+{
+	__extension__ typedef unsigned __int128 uint128;
+	const uint128 product = (uint128)a * b;
+
+	return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
 
 #endif

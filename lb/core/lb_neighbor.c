@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "lb_bytes.h"
 #include "lb_csum.h"
 #include "lb_limits.h"
 
@@ -61,19 +62,6 @@ static const struct lb_addr unspecified;
 static const struct lb_addr all_nodes = {.bytes = {0xff, 0x02, [15] = 1}};
 static const struct lb_mac all_nodes_mac = {.bytes = {0x33, 0x33, 0, 0, 0, 1}};
 
-static uint16_t
-load16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static void
-store16(uint8_t *p, uint16_t value)
-{
-	p[0] = (uint8_t)(value >> 8);
-	p[1] = (uint8_t)value;
-}
-
 static struct lb_mac
 load_mac(const uint8_t *p)
 {
@@ -114,12 +102,12 @@ find_network(const uint8_t *frame, const uint8_t *end, uint16_t *ethertype)
 	if (end - p < ETHER_BYTES)
 		return NULL;
 	p += ETHER_BYTES;
-	*ethertype = load16(p - 2);
+	*ethertype = lb_bytes_load16_be(p - 2);
 	for (unsigned int i = 0; i < LB_VLAN_TAGS_MAX && is_vlan_tag(*ethertype); i++) {
 		if (end - p < VLAN_TAG_BYTES)
 			return NULL;
 		p += VLAN_TAG_BYTES;
-		*ethertype = load16(p - 2);
+		*ethertype = lb_bytes_load16_be(p - 2);
 	}
 	return p;
 }
@@ -149,7 +137,7 @@ icmpv6_csum(const uint8_t *ip, const uint8_t *icmp, const uint8_t *end)
 	uint8_t tail[8] = {0};
 	uint64_t sum;
 
-	store16(tail + 2, (uint16_t)(end - icmp));
+	lb_bytes_store16_be(tail + 2, (uint16_t)(end - icmp));
 	tail[7] = IPPROTO_ICMPV6;
 	sum = lb_csum_add(0, ip + IPV6_SRC, (size_t)2 * LB_ADDR_BYTES);
 	sum = lb_csum_add(sum, tail, sizeof(tail));
@@ -200,7 +188,7 @@ asks_by_nd(const uint8_t *p, const uint8_t *end, struct lb_neighbor_ask *out)
 	if (end - p < IPV6_BYTES || p[0] >> 4 != 6 || p[IPV6_NEXT_HEADER] != IPPROTO_ICMPV6 ||
 		p[IPV6_HOP_LIMIT] != ND_HOP_LIMIT)
 		return false;
-	n_icmp = load16(p + IPV6_PAYLOAD_BYTES);
+	n_icmp = lb_bytes_load16_be(p + IPV6_PAYLOAD_BYTES);
 	icmp = p + IPV6_BYTES;
 	n_padding = end - icmp - n_icmp;
 	if (n_icmp < ND_OPTIONS || n_padding < 0)
@@ -272,7 +260,7 @@ answer_by_arp(const struct lb_mac *own, uint8_t *p, size_t n)
 	memcpy(p + ARP_TARGET_MAC, p + ARP_SENDER_MAC, ARP_TARGET_MAC - ARP_SENDER_MAC);
 	memcpy(p + ARP_SENDER_MAC, own->bytes, MAC_BYTES);
 	memcpy(p + ARP_SENDER_IP, target, sizeof(target));
-	store16(p + ARP_OP, ARP_REPLY);
+	lb_bytes_store16_be(p + ARP_OP, ARP_REPLY);
 	if (n > ARP_BYTES)
 		memset(p + ARP_BYTES, 0, n - ARP_BYTES); /* padding may hold anything */
 }

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "lb_bytes.h"
 #include "lb_compiler.h"
 #include "lb_csum.h"
 #include "lb_limits.h"
@@ -86,18 +87,6 @@ struct chain {
 	uint16_t fragment_offset; /* and where its payload begins; otherwise 0 */
 };
 
-static uint16_t
-load16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static uint32_t
-load32(const uint8_t *p)
-{
-	return (uint32_t)load16(p) << 16 | load16(p + 2);
-}
-
 /* LB_FORWARD where the n bytes from p on may be loaded, otherwise why not. */
 static inline enum lb_verdict
 need(const struct view *view, const uint8_t *p, size_t n)
@@ -150,7 +139,7 @@ extension_bytes(uint8_t proto, const uint8_t *p)
 static enum lb_verdict
 note_fragment(struct chain *chain, const uint8_t *p, size_t payload_offset)
 {
-	const uint16_t field = load16(p + 2);
+	const uint16_t field = lb_bytes_load16_be(p + 2);
 	const bool is_later = (field & IPV6_FRAGMENT_OFFSET) != 0;
 
 	if (chain->is_first_fragment)
@@ -160,7 +149,7 @@ note_fragment(struct chain *chain, const uint8_t *p, size_t payload_offset)
 	chain->is_first_fragment = !is_later;
 	chain->is_later_fragment = is_later;
 	chain->fragment = field;
-	chain->fragment_id = load32(p + 4);
+	chain->fragment_id = lb_bytes_load32_be(p + 4);
 	chain->fragment_offset = (uint16_t)payload_offset;
 	return LB_FORWARD;
 }
@@ -259,7 +248,7 @@ parse_quote_v4(const struct view *view, const uint8_t *p, struct quote *out)
 	if (header_bytes < IPV4_BYTES)
 		return LB_DROP_BAD_HEADER_LENGTH;
 
-	out->is_later = (load16(p + 6) & IPV4_FRAGMENT_OFFSET) != 0;
+	out->is_later = (lb_bytes_load16_be(p + 6) & IPV4_FRAGMENT_OFFSET) != 0;
 	out->src = lb_addr_from_v4(p + 12);
 	out->dst = lb_addr_from_v4(p + 16);
 	out->proto = p[9];
@@ -418,7 +407,7 @@ parse_tcp(const struct view *view, const uint8_t *l4, struct lb_packet *out)
 	if (unlikely(verdict != LB_FORWARD))
 		return verdict;
 	load_ports(l4, &out->key);
-	out->tcp_seq = load32(l4 + 4);
+	out->tcp_seq = lb_bytes_load32_be(l4 + 4);
 	out->tcp_flags = l4[13];
 	return LB_FORWARD;
 }
@@ -598,7 +587,7 @@ check_ipv4(struct view *view, const uint8_t *p, struct lb_packet *out, size_t *h
 	if (verdict != LB_FORWARD)
 		return verdict;
 
-	out->ip_bytes = load16(p + 2);
+	out->ip_bytes = lb_bytes_load16_be(p + 2);
 	if (out->ip_bytes < n)
 		return LB_DROP_BAD_TOTAL_LENGTH;
 	verdict = take_length(view, p, out);
@@ -673,12 +662,12 @@ parse_ipv4(struct view *view, const uint8_t *p, struct lb_packet *out)
 
 	if (unlikely(header_bytes > IPV4_BYTES))
 		out->flags |= source_route(p + IPV4_BYTES, p + header_bytes);
-	fragment = load16(p + 6);
+	fragment = lb_bytes_load16_be(p + 6);
 	if ((fragment & IPV4_FRAGMENT_DF) != 0)
 		out->flags |= LB_PACKET_DF;
 	if (likely((fragment & (IPV4_FRAGMENT_OFFSET | IPV4_FRAGMENT_MF)) == 0))
 		return parse_l4(view, p + header_bytes, out);
-	out->frag_id = load16(p + 4);
+	out->frag_id = lb_bytes_load16_be(p + 4);
 	return parse_ipv4_fragment(view, p + header_bytes, out, fragment);
 }
 
@@ -693,7 +682,7 @@ check_ipv6(struct view *view, const uint8_t *p, struct lb_packet *out)
 	out->dst = load_v6(p + 24);
 	if (p[0] >> 4 != 6)
 		return LB_DROP_BAD_IP_VERSION;
-	out->ip_bytes = (uint32_t)IPV6_BYTES + load16(p + 4);
+	out->ip_bytes = (uint32_t)IPV6_BYTES + lb_bytes_load16_be(p + 4);
 	verdict = take_length(view, p, out);
 	if (verdict != LB_FORWARD)
 		return verdict;
@@ -743,7 +732,7 @@ parse_ipv6(struct view *view, const uint8_t *p, struct lb_packet *out)
 	out->flags |= LB_PACKET_DF;
 	if (unlikely(chain.is_source_route))
 		out->flags |= LB_PACKET_SOURCE_ROUTE;
-	out->tos = (uint8_t)(load16(p) >> 4);
+	out->tos = (uint8_t)(lb_bytes_load16_be(p) >> 4);
 	out->l4_offset = (uint16_t)(chain.p - view->bytes);
 	out->key.src = load_v6(p + 8);
 	out->key.dst = out->dst;
@@ -780,13 +769,13 @@ parse_ether(const struct view *view, struct lb_packet *out, const uint8_t **insi
 	if (verdict != LB_FORWARD)
 		return verdict;
 	p += ETHER_BYTES;
-	*ethertype = load16(p - 2);
+	*ethertype = lb_bytes_load16_be(p - 2);
 	for (unsigned int i = 0; i < LB_VLAN_TAGS_MAX && is_vlan_tag(*ethertype); i++) {
 		verdict = need(view, p, VLAN_TAG_BYTES);
 		if (verdict != LB_FORWARD)
 			return verdict;
 		p += VLAN_TAG_BYTES;
-		*ethertype = load16(p - 2);
+		*ethertype = lb_bytes_load16_be(p - 2);
 		out->n_tags++;
 	}
 	out->ip_offset = (uint16_t)(p - view->bytes);
@@ -858,7 +847,7 @@ fill_usual(const struct lb_usual *usual, const uint8_t *ip, bool is_v6, struct l
 	lb_usual_store_key(&usual->key, &out->key);
 	out->dst = out->key.dst;
 	out->ip_bytes = usual->ip_bytes;
-	out->tcp_seq = usual->is_tcp ? load32(ip + header_bytes + 4) : 0;
+	out->tcp_seq = usual->is_tcp ? lb_bytes_load32_be(ip + header_bytes + 4) : 0;
 	out->ip_offset = ETHER_BYTES;
 	out->l4_offset = ETHER_BYTES + header_bytes;
 	out->kind = LB_PACKET_FLOW;
@@ -882,13 +871,13 @@ parse_usual(const struct view *view, struct lb_packet *out)
 	if (need(view, ip, LB_USUAL_V4_READ_BYTES) != LB_FORWARD || (ip[0] & ETHER_GROUP) != 0)
 		return false;
 	ip += ETHER_BYTES;
-	if (load16(ip - 2) == ETHERTYPE_IPV4) {
+	if (lb_bytes_load16_be(ip - 2) == ETHERTYPE_IPV4) {
 		if (!lb_usual_parse_v4(ip, (uint32_t)(view->limit - ip), &usual))
 			return false;
 		fill_usual(&usual, ip, false, out);
 		return true;
 	}
-	if (load16(ip - 2) != ETHERTYPE_IPV6 ||
+	if (lb_bytes_load16_be(ip - 2) != ETHERTYPE_IPV6 ||
 		need(view, ip, IPV6_BYTES + TCP_BYTES) != LB_FORWARD ||
 		!lb_usual_parse_v6(ip, (uint32_t)(view->limit - ip), &usual))
 		return false;

@@ -6,6 +6,7 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "lb_bytes.h"
 #include "lb_hash.h"
 
 #define CODEPOINT_SHIFT 5u
@@ -236,12 +237,6 @@ lb_quic_table_build(void *mem, const struct lb_quic_config *configs, size_t n_co
 	return 0;
 }
 
-static uint32_t
-get32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 static bool
 parse_long(const uint8_t *payload, size_t n, struct lb_quic_header *out)
 {
@@ -250,7 +245,7 @@ parse_long(const uint8_t *payload, size_t n, struct lb_quic_header *out)
 
 	if (n < LONG_CID_AT)
 		return false;
-	version = get32(payload + 1);
+	version = lb_bytes_load32_be(payload + 1);
 	cid_bytes = payload[LONG_LENGTH_AT];
 	if (version != VERSION_1 && version != VERSION_2)
 		return false;

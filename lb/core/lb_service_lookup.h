@@ -17,6 +17,7 @@
 #include <stdalign.h>
 
 #include "lb_compiler.h"
+#include "lb_mul.h"
 #include "lb_service_table.h"
 
 #define LB_SERVICE_BITS_MAX 128u
@@ -113,23 +114,14 @@ struct lb_service_search {
 	uint32_t home;
 };
 
-static inline uint64_t
-lb_service_fold(uint64_t a, uint64_t b)
-{
-	__extension__ typedef unsigned __int128 uint128;
-	const uint128 product = (uint128)a * b;
-
-	return (uint64_t)(product >> 64) ^ (uint64_t)product;
-}
-
 /* Two multiplications, inline: XXH3 of 20 bytes costs a call and several times that. */
 static inline uint64_t
 lb_service_hash(const struct lb_service_key *key)
 {
-	const uint64_t addr = lb_service_fold(key->addr[0] ^ UINT64_C(0x9e3779b97f4a7c15),
+	const uint64_t addr = lb_mul_fold(key->addr[0] ^ UINT64_C(0x9e3779b97f4a7c15),
 		key->addr[1] ^ UINT64_C(0xd1b54a32d192ed03));
 
-	return lb_service_fold(addr ^ key->rest, UINT64_C(0xaef17502108ef2d9));
+	return lb_mul_fold(addr ^ key->rest, UINT64_C(0xaef17502108ef2d9));
 }
 
 static inline bool

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "lb_bytes.h"
 #include "lb_csum.h"
 
 enum {
@@ -39,19 +40,6 @@ static_assert(IPV6_BYTES + FRAGMENT_BYTES <= LB_SPLIT_HEADER_BYTES_MAX, "room fo
 static_assert((LB_SPLIT_PIECES_MAX - 1) * UNIT_BYTES <= UINT16_MAX &&
 		      LB_SPLIT_PIECES_MAX * UNIT_BYTES >= UINT16_MAX,
 	"pieces of one unit each");
-
-static uint16_t
-load16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static void
-store16(uint8_t *p, unsigned int value)
-{
-	p[0] = (uint8_t)(value >> 8);
-	p[1] = (uint8_t)value;
-}
 
 /* How many of the rest's bytes a piece takes: all, or whole units. */
 static uint32_t
@@ -144,12 +132,12 @@ take_v4(const uint8_t *ip, size_t ip_bytes, size_t room, struct lb_split *split)
 		return -EINVAL;
 	header_bytes = (size_t)(ip[0] & 0x0f) * 4;
 	if (ip[0] >> 4 != 4 || header_bytes < IPV4_BYTES || header_bytes > ip_bytes ||
-		load16(ip + IPV4_TOTAL_BYTES) != ip_bytes)
+		lb_bytes_load16_be(ip + IPV4_TOTAL_BYTES) != ip_bytes)
 		return -EINVAL;
 
 	memcpy(split->first.bytes, ip, header_bytes);
 	split->first.n_bytes = (uint8_t)header_bytes;
-	split->fragment = load16(ip + IPV4_FRAGMENT);
+	split->fragment = lb_bytes_load16_be(ip + IPV4_FRAGMENT);
 	split->room = (uint32_t)(room < UINT16_MAX ? room : UINT16_MAX);
 	split->begin = (uint32_t)header_bytes;
 	split->next = split->begin;
@@ -192,7 +180,7 @@ lb_split_outer_v4(const uint8_t *ip, size_t ip_bytes, uint16_t id, size_t room,
 
 	if (!split.is_whole) {
 		split.fragment &= (uint16_t)~IPV4_FRAGMENT_DF;
-		store16(split.first.bytes + IPV4_ID, id);
+		lb_bytes_store16_be(split.first.bytes + IPV4_ID, id);
 	}
 	copy_header(&split.first, &split.later);
 	return finish(&split, out);
@@ -220,7 +208,7 @@ lb_split_outer_v6(const uint8_t *ip, size_t ip_bytes, uint32_t id, size_t room,
 	uint8_t *p = split.first.bytes;
 
 	if (ip_bytes < IPV6_BYTES || ip[0] >> 4 != 6 ||
-		ip_bytes - IPV6_BYTES != load16(ip + IPV6_PAYLOAD_BYTES) ||
+		ip_bytes - IPV6_BYTES != lb_bytes_load16_be(ip + IPV6_PAYLOAD_BYTES) ||
 		is_per_fragment(ip[IPV6_NEXT_HEADER]))
 		return -EINVAL;
 
@@ -230,8 +218,8 @@ lb_split_outer_v6(const uint8_t *ip, size_t ip_bytes, uint32_t id, size_t room,
 	if (!split.is_whole) {
 		p[IPV6_BYTES] = p[IPV6_NEXT_HEADER];
 		p[IPV6_NEXT_HEADER] = IPPROTO_FRAGMENT;
-		store16(p + IPV6_ID, id >> 16);
-		store16(p + IPV6_ID + 2, id & 0xffff);
+		lb_bytes_store16_be(p + IPV6_ID, id >> 16);
+		lb_bytes_store16_be(p + IPV6_ID + 2, id & 0xffff);
 		split.first.n_bytes = IPV6_BYTES + FRAGMENT_BYTES;
 	}
 	split.later = split.first;
@@ -248,9 +236,9 @@ fill_v4(const struct lb_split *split, struct lb_split_piece *piece, bool is_last
 
 	if (!is_last)
 		fragment |= IPV4_FRAGMENT_MF; /* the last has it where the packet had it */
-	store16(p + IPV4_TOTAL_BYTES, piece->header.n_bytes + piece->payload_bytes);
-	store16(p + IPV4_FRAGMENT, fragment);
-	store16(p + IPV4_CSUM, 0);
+	lb_bytes_store16_be(p + IPV4_TOTAL_BYTES, piece->header.n_bytes + piece->payload_bytes);
+	lb_bytes_store16_be(p + IPV4_FRAGMENT, fragment);
+	lb_bytes_store16_be(p + IPV4_CSUM, 0);
 	csum = lb_csum_finish(lb_csum_add(0, p, piece->header.n_bytes));
 	memcpy(p + IPV4_CSUM, &csum, sizeof(csum));
 }
@@ -261,9 +249,9 @@ fill_v6(const struct lb_split *split, struct lb_split_piece *piece, bool is_last
 	const uint32_t offset = piece->payload_offset - split->begin;
 	uint8_t *p = piece->header.bytes;
 
-	store16(p + IPV6_PAYLOAD_BYTES, FRAGMENT_BYTES + piece->payload_bytes);
+	lb_bytes_store16_be(p + IPV6_PAYLOAD_BYTES, FRAGMENT_BYTES + piece->payload_bytes);
 	/* The offset's units are of 8 bytes, and its field begins at bit 3. */
-	store16(p + IPV6_FRAGMENT, offset | (is_last ? 0 : IPV6_FRAGMENT_MORE));
+	lb_bytes_store16_be(p + IPV6_FRAGMENT, offset | (is_last ? 0 : IPV6_FRAGMENT_MORE));
 }
 
 bool
