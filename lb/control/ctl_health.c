@@ -20,6 +20,8 @@
 #define MOVE_MS 100u
 /* That checks cannot be made is said no more often. */
 #define SHORT_NS UINT64_C(60000000000)
+/* The tunnel's device is mended no more often. */
+#define MEND_NS UINT64_C(1000000000)
 
 static_assert(HC_SHARE_WHOLE == LB_OVERLAY_WHOLE, "health's shares are the overlay's");
 static_assert(CFG_HEALTH_RANGES_MAX == HC_RANGES_MAX &&
@@ -59,7 +61,10 @@ struct entry {
 struct ctl_health {
 	struct ctl_health_conf conf;
 	struct hc_prober *prober;  /* NULL: nobody has ever been checked */
-	struct ctl_tunnel *tunnel; /* NULL: nobody has been checked through it */
+	struct ctl_tunnel *tunnel; /* NULL: it was not needed, or could not be had */
+	bool needs_tunnel;         /* somebody is checked through it */
+	int tunnel_error;          /* why it could not be had, as the log was told; or 0 */
+	uint64_t mended_ns;        /* when it was seen to last, as checks could not be made */
 	size_t n_at_once;          /* that may be asked */
 	size_t n_unknown;          /* of those that are to be, whose id is not known yet */
 	struct ctl_timer *moving;  /* NULL: nothing moves */
@@ -406,18 +411,61 @@ on_move(void *context)
 }
 
 static void
+note_tunnel(struct ctl_health *health, int error)
+{
+	if (error < 0 && error != health->tunnel_error)
+		ctl_tunnel_say_why_not(error);
+	health->tunnel_error = error < 0 ? error : 0;
+}
+
+/* Without it those who need it are not asked; what is not asked has it tried again. */
+static void
+open_tunnel(struct ctl_health *health)
+{
+	if (health->tunnel == NULL)
+		note_tunnel(health, ctl_tunnel_open(health->conf.netlink, health->conf.dp,
+					    &health->tunnel));
+	if (health->tunnel != NULL)
+		hc_prober_attach(health->prober, ctl_tunnel_way(health->tunnel));
+}
+
+/* Where a check could not be made: others may have had their hands on the device. */
+static void
+mend_tunnel(struct ctl_health *health, uint64_t now_ns)
+{
+	int ret;
+
+	if (!health->needs_tunnel || now_ns - health->mended_ns < MEND_NS)
+		return;
+	health->mended_ns = now_ns;
+	if (health->tunnel == NULL) {
+		open_tunnel(health);
+		return;
+	}
+	ret = ctl_tunnel_mend(health->tunnel, health->conf.netlink);
+	note_tunnel(health, ret);
+	if (ret != 1)
+		return;
+	hc_prober_attach(health->prober, ctl_tunnel_way(health->tunnel));
+	ctl_log(CTL_LOG_NOTICE, "the device %s was gone, and is there again", HC_TUNNEL_NAME);
+}
+
+static void
 on_results(void *context, uint32_t events)
 {
 	struct ctl_health *health = context;
 	const uint64_t now_ns = ctl_loop_now_ns();
 	struct hc_result *results;
 	const size_t n = hc_prober_take(health->prober, &results);
+	const uint64_t not_asked = health->counts.not_asked;
 	bool has_changed = false;
 
 	(void)events;
 	for (size_t i = 0; i < n; i++)
 		has_changed |= take_result(health, &results[i], now_ns);
 	free(results);
+	if (health->counts.not_asked != not_asked)
+		mend_tunnel(health, now_ns);
 	if (!has_changed)
 		return;
 	watch_moving(health, now_ns);
@@ -593,15 +641,6 @@ start_prober(struct ctl_health *health)
 	return ret;
 }
 
-/* Without it those who need it are not asked; the next change tries again. */
-static void
-open_tunnel(struct ctl_health *health)
-{
-	if (health->tunnel == NULL &&
-		ctl_tunnel_open(health->conf.netlink, health->conf.dp, &health->tunnel) == 0)
-		hc_prober_attach(health->prober, ctl_tunnel_way(health->tunnel));
-}
-
 /* Whom to ask from here on. */
 static int
 set_targets(struct ctl_health *health, const struct follow *follow)
@@ -624,7 +663,8 @@ set_targets(struct ctl_health *health, const struct follow *follow)
 		if (ret != 0)
 			return ret;
 	}
-	if (follow->is_tunnelled)
+	health->needs_tunnel = follow->is_tunnelled;
+	if (follow->is_tunnelled && health->tunnel == NULL)
 		open_tunnel(health);
 	return hc_prober_set(health->prober, follow->targets, follow->n_targets, n_at_once);
 }

@@ -276,6 +276,25 @@ ctl_tun_make(struct ctl_tun *tun)
 	return ret;
 }
 
+int
+ctl_tun_mend(struct ctl_tun *tun)
+{
+	struct ctl_tun other = *tun;
+	int ret;
+
+	if ((int)if_nametoindex(tun->name) == tun->if_index)
+		return 0;
+	other.fd = -1;
+	ret = ctl_tun_make(&other);
+	tun->next_seq = other.next_seq;
+	if (ret != 0)
+		return ret;
+	ret = dup3(other.fd, tun->fd, O_CLOEXEC) < 0 ? -errno : 1;
+	(void)close(other.fd);
+	tun->if_index = ret == 1 ? other.if_index : tun->if_index;
+	return ret;
+}
+
 static size_t
 put_route(struct ctl_tun *tun, const struct ctl_route *route, void *at)
 {

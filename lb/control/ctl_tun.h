@@ -69,6 +69,16 @@ int ctl_tun_listen(struct ctl_tun *tun) lb_must_check;
  */
 int ctl_tun_make(struct ctl_tun *tun) lb_must_check;
 
+/**
+ * Make the device again where it has gone, in name or altogether. The file keeps its number: a
+ * thread that reads and writes it goes on, and epoll has to be told of it anew.
+ *
+ * @retval 1       It is another.
+ * @retval 0       It has not gone.
+ * @retval -errno  As of ctl_tun_make().
+ */
+int ctl_tun_mend(struct ctl_tun *tun) lb_must_check;
+
 void ctl_tun_close(struct ctl_tun *tun);
 
 /**

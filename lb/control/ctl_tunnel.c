@@ -13,6 +13,7 @@ static_assert(HC_TUNNEL_BYTES_MAX == DP_PROBE_BYTES_MAX, "health's packets are t
 
 struct ctl_tunnel {
 	struct ctl_tun tun;
+	bool has_no_v6; /* and the log was told */
 	struct hc_tunnel *way;
 	struct dp *dp;
 };
@@ -52,15 +53,18 @@ set_up(struct ctl_tunnel *tunnel, struct ctl_netlink *netlink)
 
 	if (ret == 0)
 		ret = ctl_netlink_add_address(netlink, if_index, &v4);
-	if (ret == 0 && ctl_netlink_add_address(netlink, if_index, &v6) != 0)
-		ctl_log(CTL_LOG_INFO, "%s has no address of IPv6", CTL_TUNNEL_NAME);
+	if (ret == 0 && ctl_netlink_add_address(netlink, if_index, &v6) != 0 &&
+		!tunnel->has_no_v6) {
+		tunnel->has_no_v6 = true;
+		ctl_log(CTL_LOG_INFO, "%s has no address of IPv6", HC_TUNNEL_NAME);
+	}
 	return ret;
 }
 
 static int
 fill(struct ctl_tunnel *tunnel, struct ctl_netlink *netlink)
 {
-	char name[] = CTL_TUNNEL_NAME;
+	char name[] = HC_TUNNEL_NAME;
 	const struct cfg_announce conf = {.interface = name};
 	struct hc_tunnel_conf way = {.send = send_probe,
 		.take = take_answer,
@@ -87,16 +91,30 @@ ctl_tunnel_open(struct ctl_netlink *netlink, struct dp *dp, struct ctl_tunnel **
 	tunnel->dp = dp;
 	ret = fill(tunnel, netlink);
 	if (ret != 0) {
-		ctl_log(CTL_LOG_ERROR,
-			"health: via: tunnel takes a TUN device, and '%s' cannot be made: %s%s",
-			CTL_TUNNEL_NAME, strerror(-ret),
-			ret == -EBUSY || ret == -EEXIST ? "; another shuntd has it" : "");
 		ctl_tunnel_close(tunnel);
 		return ret;
 	}
 	dp_probe_open(dp);
 	*out = tunnel;
 	return 0;
+}
+
+int
+ctl_tunnel_mend(struct ctl_tunnel *tunnel, struct ctl_netlink *netlink)
+{
+	const int made = ctl_tun_mend(&tunnel->tun);
+	const int ret = made < 0 ? made : set_up(tunnel, netlink);
+
+	return ret == 0 ? made : ret;
+}
+
+void
+ctl_tunnel_say_why_not(int error)
+{
+	ctl_log(CTL_LOG_ERROR,
+		"health: via: tunnel takes a TUN device, and '%s' cannot be made: %s%s",
+		HC_TUNNEL_NAME, strerror(-error),
+		error == -EBUSY || error == -EEXIST ? "; another shuntd has it" : "");
 }
 
 void

@@ -16,18 +16,27 @@
 
 struct ctl_tunnel; /* opaque */
 
-/** Of a network namespace one shuntd alone can have it. */
-#define CTL_TUNNEL_NAME "shunt-probe"
-
 /**
  * Make the device, with its addresses, and have the workers look for answers.
  *
  * @param dp        Outlives it.
  * @param[out] out  Untouched on error.
- * @retval -errno   The kernel's reason; the log was told.
+ * @retval -errno   The kernel's reason.
  */
 int ctl_tunnel_open(struct ctl_netlink *netlink, struct dp *dp,
 	struct ctl_tunnel **out) lb_must_check;
+
+/**
+ * Have the device there, up and with its addresses, whatever others did to it.
+ *
+ * @retval 1       It was made again: hc_prober_attach().
+ * @retval 0       It is as it is to be.
+ * @retval -errno  The kernel's reason.
+ */
+int ctl_tunnel_mend(struct ctl_tunnel *tunnel, struct ctl_netlink *netlink) lb_must_check;
+
+/** Tell the log why it cannot be had. */
+void ctl_tunnel_say_why_not(int error);
 
 /** Nobody uses its way any more. NULL is allowed. */
 void ctl_tunnel_close(struct ctl_tunnel *tunnel);

@@ -3,10 +3,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,7 +75,10 @@ fail(const char *what, int error, char words[static HC_WORDS_BYTES])
 	return hc_probe_is_local(error) ? HC_NOT_ASKED : HC_FAILED;
 }
 
-/* By a source port that is this probe's alone, so that its packets are known by it. */
+/*
+ * By a source port that is this probe's alone, so that its packets are known by it. And to the
+ * device: while that is down, the host's other routes are no way.
+ */
 static int
 bind_socket(struct hc_probe *probe)
 {
@@ -82,6 +87,9 @@ bind_socket(struct hc_probe *probe)
 	struct hc_socket_address address;
 	const uint32_t n_address = hc_probe_address(&near, probe->source_port, &address);
 
+	if (setsockopt(probe->fd, SOL_SOCKET, SO_BINDTODEVICE, HC_TUNNEL_NAME,
+		    sizeof(HC_TUNNEL_NAME)) != 0)
+		return -errno;
 	return bind(probe->fd, (const struct sockaddr *)(const void *)address.bytes,
 		       n_address) == 0
 		       ? 0
@@ -373,6 +381,17 @@ uint64_t
 hc_probe_next(uint64_t due_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	return due_ns + ((now_ns - due_ns) / interval_ns + 1) * interval_ns;
+}
+
+bool
+hc_probe_is_cut_off(const struct hc_probe *probe)
+{
+	struct ifreq request = {.ifr_name = HC_TUNNEL_NAME};
+
+	return probe->tunnel != NULL &&
+	       (hc_tunnel_has_lost(probe->tunnel, probe->source_port) ||
+		       ioctl(probe->fd, SIOCGIFFLAGS, &request) != 0 ||
+		       (request.ifr_flags & IFF_UP) == 0);
 }
 
 static void

@@ -83,6 +83,12 @@ enum hc_outcome hc_probe_expire(struct hc_probe *probe, char words[static HC_WOR
  */
 uint64_t hc_probe_next(uint64_t due_ns, uint64_t interval_ns, uint64_t now_ns);
 
+/**
+ * Whether its device may be why it fails: it is down or gone, or was when an answer came. Of
+ * those that are not tunnelled it never is.
+ */
+bool hc_probe_is_cut_off(const struct hc_probe *probe);
+
 /** Close what it has open, as it has come to an outcome other than that it is running. */
 void hc_probe_end(struct hc_probe *probe, enum hc_outcome outcome);
 

@@ -230,6 +230,10 @@ end(struct hc_prober *prober, struct hc_probe *probe, enum hc_outcome outcome,
 {
 	if (outcome == HC_RUNNING)
 		return;
+	if (outcome == HC_FAILED && hc_probe_is_cut_off(probe)) {
+		outcome = HC_NOT_ASKED;
+		words = "via: tunnel: the device " HC_TUNNEL_NAME " is, or was, down or gone";
+	}
 	put_result(prober, probe, outcome, words);
 	hc_probe_end(probe, outcome);
 	if (probe->timer.place != HC_HEAP_NONE)

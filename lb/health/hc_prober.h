@@ -36,10 +36,10 @@ int hc_prober_create(struct hc_prober **out) lb_must_check;
 void hc_prober_destroy(struct hc_prober *prober);
 
 /**
- * What targets that are tunnelled go by; before the first of them is set, and once. Until then
- * they are not asked.
+ * What targets that are tunnelled go by. Until then they are not asked.
  *
- * @param tunnel  The prober's from now on, until it is destroyed; not owned.
+ * @param tunnel  The prober's from now on, until it is destroyed; not owned. Never another; but
+ *                the same again where its file stands for another device.
  */
 void hc_prober_attach(struct hc_prober *prober, struct hc_tunnel *tunnel);
 

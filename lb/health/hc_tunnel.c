@@ -28,6 +28,7 @@ static const struct lb_addr bases[] = {
 /* Whose a port is, or was last. */
 struct user {
 	bool is_lent;
+	bool has_lost; /* since it is lent */
 	struct lb_addr own;
 	struct lb_addr service;
 	struct lb_addr stand_in; /* of its backend */
@@ -107,6 +108,12 @@ hc_tunnel_borrow(struct hc_tunnel *tunnel, const struct hc_target *target)
 	return port;
 }
 
+bool
+hc_tunnel_has_lost(const struct hc_tunnel *tunnel, uint16_t port)
+{
+	return tunnel->users[port - LB_PROBE_PORT_FIRST].has_lost;
+}
+
 void
 hc_tunnel_return(struct hc_tunnel *tunnel, uint16_t port)
 {
@@ -122,8 +129,8 @@ hc_tunnel_is_busy(const struct hc_tunnel *tunnel)
 }
 
 /* NULL: no probe has ever had it. */
-static const struct user *
-find_user(const struct hc_tunnel *tunnel, uint16_t port)
+static struct user *
+find_user(struct hc_tunnel *tunnel, uint16_t port)
 {
 	if (port < LB_PROBE_PORT_FIRST || port > LB_PROBE_PORT_LAST)
 		return NULL;
@@ -151,7 +158,7 @@ send_out(struct hc_tunnel *tunnel, uint8_t *ip, size_t n_bytes)
 static void
 bring_in(struct hc_tunnel *tunnel, uint8_t *ip, size_t n_bytes)
 {
-	const struct user *user;
+	struct user *user;
 	struct hc_ends ends;
 
 	if (!hc_translate_read(ip, n_bytes, &ends))
@@ -163,7 +170,9 @@ bring_in(struct hc_tunnel *tunnel, uint8_t *ip, size_t n_bytes)
 		return;
 	hc_translate_finish(ip, n_bytes);
 	hc_translate_write(ip, &user->stand_in, &networks[lb_addr_is_v4(&user->service)].addr);
-	(void)!write(tunnel->conf.fd, ip, n_bytes);
+	/* A packet that the kernel drops is none that the device refuses: it is down, or gone.
+	 */
+	user->has_lost |= write(tunnel->conf.fd, ip, n_bytes) < 0;
 }
 
 void

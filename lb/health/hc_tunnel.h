@@ -21,6 +21,9 @@
 
 struct hc_tunnel; /* opaque */
 
+/** The device. Of a network namespace one process alone can have it. */
+#define HC_TUNNEL_NAME "shunt-probe"
+
 /** Of a packet, from the IP header on. */
 #define HC_TUNNEL_BYTES_MAX 1500u
 
@@ -38,7 +41,8 @@ typedef size_t (*hc_tunnel_take_fn)(void *context, uint8_t ip[static HC_TUNNEL_B
 typedef void (*hc_tunnel_lend_fn)(void *context, uint16_t port, bool is_lent);
 
 struct hc_tunnel_conf {
-	int fd; /**< of the TUN device, which does not block; the caller's */
+	int fd; /**< of the TUN device, which does not block; the caller's. What it stands for
+		 * may become another device */
 	hc_tunnel_send_fn send;
 	hc_tunnel_take_fn take;
 	hc_tunnel_lend_fn lend;
@@ -66,6 +70,9 @@ int hc_tunnel_fd(const struct hc_tunnel *tunnel);
  * @return 0: all are in use.
  */
 uint16_t hc_tunnel_borrow(struct hc_tunnel *tunnel, const struct hc_target *target);
+
+/** Whether anything for the probe that has it came and the device did not take it. */
+bool hc_tunnel_has_lost(const struct hc_tunnel *tunnel, uint16_t port);
 
 /** Its probe has ended. What its socket sends at its end still goes to its backend. */
 void hc_tunnel_return(struct hc_tunnel *tunnel, uint16_t port);

@@ -592,7 +592,6 @@ class Rows(HealthCase):
     def test_without_its_device_the_tunnel_asks_nobody_and_takes_nobody_down(self):
         NETWORK.ip("balancer", "link", "add", "shunt-probe", "type", "veth",
                    "peer", "name", "spare0")
-        self.addCleanup(NETWORK.ip, "balancer", "link", "del", "shunt-probe")
         daemon = self.run_with(self.make({"via": "tunnel", "interval": "100ms",
                                           "timeout": "100ms"}))
         wait_until(lambda: "health checks cannot be made" in daemon.words(), daemon.words)
@@ -602,6 +601,50 @@ class Rows(HealthCase):
         self.assertEqual(words.count("via: tunnel: the device for it could not be made"), 1)
         self.assertEqual(set(self.shown(daemon, "health").values()), {"unknown"})
         self.assertEqual(len(self.fetch(4, PORTS["ipip"], 6)), 6)
+        # Once the name is free it is made.
+        NETWORK.ip("balancer", "link", "del", "shunt-probe")
+        self.wait_for_all(daemon, "up")
+
+    def test_the_tunnel_s_device_is_mended_and_its_faults_are_not_the_backends(self):
+        made = [service(family, "ipip", name=f"v{family}", when_all_down="drop",
+                        health={**QUICK, "via": "tunnel", "port": PORTS["gre"],
+                                "interval": "300ms", "timeout": "300ms", "rise": 1,
+                                "fall": 1})
+                for family in lab.FAMILIES]
+        daemon = self.run_with(*made)
+        # As most hosts have: a way for everything.
+        for family in lab.FAMILIES:
+            NETWORK.ip("balancer", f"-{family}", "route", "add", "default", "via",
+                       lab.ROUTER[family])
+            self.addCleanup(NETWORK.ip, "balancer", f"-{family}", "route", "del", "default")
+        names = [one["name"] for one in made]
+        for name in names:
+            self.wait_for_all(daemon, "up", name)
+        device, n_before = "shunt-probe", daemon.words().count(" is down")
+        rows = [("down", [["link", "set", device, "down"]]),
+                ("without addresses", [["address", "flush", "dev", device]]),
+                ("gone", [["link", "del", device]]),
+                ("renamed", [["link", "set", device, "down"],
+                             ["link", "set", device, "name", "other"]])]
+        for what, commands in rows:
+            with self.subTest(what):
+                for command in commands:
+                    NETWORK.ip("balancer", *command)
+                wait_until(lambda: NETWORK.has_interface("balancer", device) and all(
+                    address in NETWORK.ip("balancer", "address", "show", "up", "dev", device)
+                    for address in ("240.0.0.1/10", "fd73:6875:6e74::1/64")), daemon.words)
+                self.assertFalse(NETWORK.has_interface("balancer", "other"))
+                # Whoever fails is seen, and nobody else.
+                for family, name in zip(lab.FAMILIES, names):
+                    address = [f"{lab.VIP[family]}/{lab.HOST[family]}", "dev", "lo"]
+                    NETWORK.ip("s1", "address", "del", *address)
+                    self.wait_for(daemon, "s1", "down", name)
+                    NETWORK.ip("s1", "address", "add", *address)
+                    self.wait_for(daemon, "s1", "up", name)
+                n_before += len(lab.FAMILIES)
+                self.assertEqual(daemon.words().count(" is down"), n_before, daemon.words())
+        self.assertIn("shunt-probe is, or was, down or gone", daemon.words())
+        self.assertEqual(daemon.words().count("shunt-probe was gone, and is there again"), 2)
 
     def test_service_add_takes_checks(self):
         daemon = self.run_with(self.make())

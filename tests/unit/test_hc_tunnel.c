@@ -6,6 +6,7 @@
  * for the TUN device, and a list for the workers.
  */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -373,6 +374,31 @@ test_ports_rest_as_long_as_can_be(void **state)
 	end_tunnel(tunnel, fds);
 }
 
+/* As a device that is down, or gone. */
+static void
+test_an_answer_that_the_device_refuses_is_lost(void **state)
+{
+	const struct hc_target target = make_target(true);
+	int fds[2];
+	struct hc_tunnel *tunnel = make_tunnel(fds);
+	const uint16_t port = hc_tunnel_borrow(tunnel, &target);
+	const uint16_t other = hc_tunnel_borrow(tunnel, &target);
+
+	(void)state;
+	(void)signal(SIGPIPE, SIG_IGN);
+	EXPECT(kernel_gets(tunnel, fds[1], SERVICE_V4, OWN_V4, port), "an answer");
+	EXPECT(!hc_tunnel_has_lost(tunnel, port), "that was taken");
+	assert_int_equal(shutdown(fds[1], SHUT_RD), 0);
+	EXPECT(!kernel_gets(tunnel, fds[1], SERVICE_V4, OWN_V4, port), "one more");
+	EXPECT(hc_tunnel_has_lost(tunnel, port), "that was not");
+	EXPECT(!hc_tunnel_has_lost(tunnel, other), "and was no other's");
+	hc_tunnel_return(tunnel, port);
+	while (hc_tunnel_borrow(tunnel, &target) != port)
+		;
+	EXPECT(!hc_tunnel_has_lost(tunnel, port), "whoever has it next has lost nothing");
+	end_tunnel(tunnel, fds);
+}
+
 int
 main(void)
 {
@@ -384,6 +410,7 @@ main(void)
 		cmocka_unit_test(test_a_probe_goes_out_and_its_answer_comes_back),
 		cmocka_unit_test(test_what_is_no_probes_goes_nowhere),
 		cmocka_unit_test(test_ports_rest_as_long_as_can_be),
+		cmocka_unit_test(test_an_answer_that_the_device_refuses_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
