@@ -13,6 +13,7 @@
 
 #include "cfg_print.h"
 #include "cfg_reader.h"
+#include "reader_text.h"
 
 #define EDIT_BYTES 3u
 
@@ -48,9 +49,9 @@ check_read(struct cfg_reader *reader, const char *text, size_t n_bytes)
 
 		if (to == NULL)
 			abort();
-		rets[i] = i == 0 ? cfg_reader_read_text(reader, "fuzz", text, n_bytes, to,
-					   &models[i])
-				 : cfg_read_text_model("fuzz", text, n_bytes, to, &models[i]);
+		rets[i] =
+			i == 0 ? reader_text_read(reader, "fuzz", text, n_bytes, to, &models[i])
+			       : cfg_read_text_model("fuzz", text, n_bytes, to, &models[i]);
 		(void)fclose(to);
 	}
 	if (rets[0] != rets[1] || strcmp(messages[0], messages[1]) != 0 ||

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cfg_reader.h"
+#include "reader_text.h"
 #include "rounds.h"
 #include "xrand.h"
 
@@ -40,8 +41,7 @@ read_by(struct cfg_reader *reader, const char *text, size_t n_bytes)
 	assert_non_null(exact);
 	memcpy(exact, text, n_bytes);
 	if (reader != NULL)
-		outcome.ret =
-			cfg_reader_read_text(reader, "f", exact, n_bytes, to, &outcome.model);
+		outcome.ret = reader_text_read(reader, "f", exact, n_bytes, to, &outcome.model);
 	else
 		outcome.ret = cfg_read_text_model("f", exact, n_bytes, to, &outcome.model);
 	free(exact);
