@@ -187,7 +187,7 @@ ctl_etcd_may_tell(struct ctl_etcd *etcd)
 static bool
 may_tell_of_link(struct ctl_etcd *etcd)
 {
-	return may_tell(etcd, &etcd->link_limit, "it");
+	return may_tell(etcd, &etcd->link_limit, "connections and clusters");
 }
 
 static unsigned int
