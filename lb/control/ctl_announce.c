@@ -29,6 +29,7 @@ struct ctl_announce {
 	/* What the model before has led to, in its order: mostly it is the same again. */
 	struct lb_prefix *gathered;
 	size_t n_gathered;
+	uint32_t ports_down;
 	bool is_doubtful; /* which routes are there has to be asked for */
 	bool is_withdrawn;
 };
@@ -356,15 +357,17 @@ is_same(const struct ctl_announce *announce, const struct lb_prefix *prefixes, s
 }
 
 void
-ctl_announce_follow(struct ctl_announce *announce, const struct ctl_view *view)
+ctl_announce_follow(struct ctl_announce *announce, const struct ctl_view *view,
+	uint32_t ports_down)
 {
 	struct lb_prefix *prefixes;
 	size_t n;
 
 	if (announce == NULL || announce->is_withdrawn)
 		return;
+	announce->ports_down = ports_down;
 	prefixes = calloc(view->model.n_services + 1, sizeof(*prefixes));
-	n = prefixes == NULL ? 0 : ctl_routes_gather(view, prefixes);
+	n = prefixes == NULL ? 0 : ctl_routes_gather(view, ports_down, prefixes);
 	if (prefixes != NULL && is_same(announce, prefixes, n)) {
 		free(prefixes);
 		return;
@@ -402,7 +405,7 @@ ctl_announce_why_not(const struct ctl_announce *announce, const struct ctl_view 
 	const struct cfg_service *service = &view->model.services[place];
 	const struct ctl_route *route = ctl_routes_find(&announce->routes, &service->address);
 	const enum ctl_ready ready = ctl_ready_look(service, view->services[place].confs,
-		view->services[place].n_unhealthy);
+		view->services[place].n_unhealthy, announce->ports_down);
 
 	if (route != NULL && route->is_there)
 		return NULL;

@@ -51,9 +51,11 @@ void ctl_announce_close(struct ctl_announce *announce);
 /**
  * Announce the services of a view that are ready, and no others.
  *
- * @param view  In force, and the workers run. Read during the call alone.
+ * @param view        In force, and the workers run. Read during the call alone.
+ * @param ports_down  As ctl_ready_look() has it.
  */
-void ctl_announce_follow(struct ctl_announce *announce, const struct ctl_view *view);
+void ctl_announce_follow(struct ctl_announce *announce, const struct ctl_view *view,
+	uint32_t ports_down);
 
 /**
  * Withdraw all, for good. Needs no memory.

@@ -49,6 +49,7 @@ struct ctl_daemon {
 	struct ctl_loop *loop;
 	struct ctl_netlink *netlink;
 	struct ctl_ports ports;
+	bool is_running;               /* so do the workers */
 	struct ctl_announce *announce; /* NULL: off */
 	struct ctl_builder *builder;
 	struct ctl_aside *aside;
@@ -253,7 +254,7 @@ take_built(struct ctl_daemon *daemon, struct ctl_built *built)
 		daemon->view = built->view;
 		ctl_since_follow(&daemon->since, daemon->view, ctl_loop_now_ms());
 		ctl_daemon_release_view(daemon, old);
-		ctl_announce_follow(daemon->announce, daemon->view);
+		ctl_announce_follow(daemon->announce, daemon->view, daemon->ports.down);
 		if (built->generation == daemon->generation)
 			ctl_health_settle(daemon->health, daemon->view);
 		answer_waiting(daemon, built->generation, NULL);
@@ -288,6 +289,16 @@ on_hops_changed(void *context)
 	if (submit(daemon) != 0)
 		ctl_log(CTL_LOG_ERROR,
 			"there is not enough memory to follow the kernel's next hops");
+}
+
+/* Before the workers run there is nothing to announce, and nothing to withdraw. */
+static void
+on_ports_changed(void *context)
+{
+	struct ctl_daemon *daemon = context;
+
+	if (daemon->is_running)
+		ctl_announce_follow(daemon->announce, daemon->view, daemon->ports.down);
 }
 
 static void
@@ -540,6 +551,7 @@ on_look(void *context)
 {
 	struct ctl_daemon *daemon = context;
 
+	ctl_ports_look(&daemon->ports);
 	ctl_unreached_look(&daemon->unreached, &daemon->reach, daemon->view);
 	if (daemon->view->model.dataplane.kernel != CFG_KERNEL_NONE)
 		ctl_sent_back_look(&daemon->sent_back, &daemon->reach, daemon->view);
@@ -565,6 +577,7 @@ start(struct ctl_daemon *daemon)
 	int ret = ctl_loop_create(&daemon->loop);
 
 	daemon->trace = (struct ctl_trace){.loop = daemon->loop, .dp = daemon->dp};
+	daemon->ports = (struct ctl_ports){.on_change = on_ports_changed, .context = daemon};
 	if (ret == 0)
 		ret = ctl_netlink_open(daemon->loop, on_hops_changed, daemon, &daemon->netlink);
 	ctl_reach_init(&daemon->reach, daemon->netlink);
@@ -638,7 +651,9 @@ ctl_daemon_create(const struct ctl_daemon_conf *conf, struct cfg_model *model,
 int
 ctl_daemon_run(struct ctl_daemon *daemon)
 {
-	ctl_announce_follow(daemon->announce, daemon->view);
+	daemon->is_running = true;
+	ctl_ports_look(&daemon->ports);
+	ctl_announce_follow(daemon->announce, daemon->view, daemon->ports.down);
 	return ctl_loop_run(daemon->loop);
 }
 

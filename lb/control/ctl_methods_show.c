@@ -331,7 +331,8 @@ ctl_method_service_list(void *context, const json_t *params, struct ctl_call *ca
 		failed |= add(object, CTL_KEY_HEALTHY, ctl_params_number(health.n_healthy));
 		failed |= add(object, CTL_KEY_READY,
 			json_boolean(ctl_ready_look(service, view->services[i].confs,
-					     view->services[i].n_unhealthy) == CTL_READY));
+					     view->services[i].n_unhealthy,
+					     ctl_daemon_ports(daemon)->down) == CTL_READY));
 		failed |= json_array_append_new(list, object);
 	}
 	ctl_call_result(call, json_pack("{s:i, s:o, s:o}", CTL_KEY_SCHEMA, CTL_SCHEMA,

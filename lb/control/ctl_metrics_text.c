@@ -411,11 +411,12 @@ put_services_ready(const struct ctl_daemon *daemon, FILE *to)
 			ctl_health_read_service(health, &model->services[i]).n_healthy);
 	begin(to, ready, gauge,
 		"Whether a service has as many of them as min_healthy says, and one with a "
-		"next hop.");
+		"next hop by a port that is up.");
 	for (size_t i = 0; i < model->n_services; i++)
 		put_service(to, ready, &model->services[i],
 			ctl_ready_look(&model->services[i], view->services[i].confs,
-				view->services[i].n_unhealthy) == CTL_READY);
+				view->services[i].n_unhealthy,
+				ctl_daemon_ports(daemon)->down) == CTL_READY);
 }
 
 static void

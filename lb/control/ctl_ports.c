@@ -221,6 +221,32 @@ look_at_all(struct ctl_ports *ports)
 	}
 }
 
+/* As the driver has it, where there is no interface of the kernel's. */
+static bool
+is_down(const struct ctl_ports *ports, size_t port)
+{
+	const struct ctl_port_side *device = &ports->ports[port].device;
+	struct dp_port_link link;
+
+	if (device->if_index != 0)
+		return device->link != CTL_PORT_UP;
+	dp_port_read_link(ports->dp, port, &link);
+	return !link.is_up;
+}
+
+void
+ctl_ports_look(struct ctl_ports *ports)
+{
+	uint32_t down = 0;
+
+	for (size_t i = 0; i < ports->n; i++)
+		down |= (uint32_t)is_down(ports, i) << i;
+	if (down == ports->down)
+		return;
+	ports->down = down;
+	ports->on_change(ports->context);
+}
+
 static void
 on_link(void *context, const struct ctl_link *link)
 {
@@ -236,6 +262,7 @@ on_link(void *context, const struct ctl_link *link)
 			set_up_twin_again(ports, i);
 		}
 	}
+	ctl_ports_look(ports);
 }
 
 static void

@@ -34,7 +34,13 @@ struct ctl_port_side {
 	bool is_back; /**< gone, and another one has its name */
 };
 
+/** Another set of ports is down. */
+typedef void (*ctl_ports_fn)(void *context);
+
 struct ctl_ports {
+	ctl_ports_fn on_change; /**< called by the loop */
+	void *context;
+	uint32_t down; /**< a bit for each port, by its place: what leaves by it is lost */
 	const struct cfg_model *model;
 	struct dp *dp;
 	struct ctl_netlink *netlink;
@@ -57,13 +63,19 @@ struct ctl_port_state {
 /**
  * Set up the twins of the plane's ports, and follow the links from there on.
  *
- * @param ports   Zero, and good until netlink is closed.
+ * @param ports   Zero but for on_change and its context, and good until netlink is closed.
  * @param model   Has the ports' names and addresses; may change, but for the names.
  * @retval -errno A twin cannot be set up, the kernel's reason; stderr was told. No link is
  *                followed.
  */
 int ctl_ports_open(struct ctl_ports *ports, const struct cfg_model *model, struct dp *dp,
 	struct ctl_netlink *netlink) lb_must_check;
+
+/**
+ * Look which ports are down. The kernel tells of its interfaces, but of other devices nobody
+ * does: to be called every few seconds.
+ */
+void ctl_ports_look(struct ctl_ports *ports);
 
 void ctl_ports_read(const struct ctl_ports *ports, size_t port, struct ctl_port_state *out);
 

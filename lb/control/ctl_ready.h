@@ -19,6 +19,7 @@ enum ctl_ready {
 	CTL_READY_NONE_UP,     /**< none of them takes new flows */
 	CTL_READY_UNHEALTHY,   /**< too few of those that do pass their checks */
 	CTL_READY_UNREACHED,   /**< none of those that do has a next hop */
+	CTL_READY_PORT_DOWN,   /**< none of those that have one has it by a port that is up */
 	CTL_N_READY
 };
 
@@ -30,10 +31,12 @@ extern const char *const ctl_ready_words[CTL_N_READY];
  * @param confs    How its backends are reached, in the same order.
  * @param n_unhealthy  Of its backends that are up with a weight above 0, those that are not
  *                     healthy, see hc_service.h.
+ * @param ports_down   A bit for each port, by its place: what leaves by it is lost.
  * @return CTL_READY where at least one of its backends is up with a weight above 0 and has a
- *         next hop, and one at least and as many as min_healthy pass their checks.
+ *         next hop by a port that is up, and one at least and as many as min_healthy pass their
+ *         checks.
  */
 enum ctl_ready ctl_ready_look(const struct cfg_service *service,
-	const struct dp_backend_conf confs[], size_t n_unhealthy);
+	const struct dp_backend_conf confs[], size_t n_unhealthy, uint32_t ports_down);
 
 #endif

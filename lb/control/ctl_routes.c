@@ -21,14 +21,14 @@ compare_prefixes(const void *a, const void *b)
 }
 
 size_t
-ctl_routes_gather(const struct ctl_view *view, struct lb_prefix out[])
+ctl_routes_gather(const struct ctl_view *view, uint32_t ports_down, struct lb_prefix out[])
 {
 	const struct cfg_model *model = &view->model;
 	size_t n = 0;
 
 	for (size_t i = 0; i < model->n_services; i++) {
 		if (ctl_ready_look(&model->services[i], view->services[i].confs,
-			    view->services[i].n_unhealthy) == CTL_READY)
+			    view->services[i].n_unhealthy, ports_down) == CTL_READY)
 			out[n++] = model->services[i].address;
 	}
 	return n;

@@ -30,9 +30,11 @@ struct ctl_routes {
 /**
  * The prefixes of the services that are ready, in the model's order; services may share one.
  *
+ * @param ports_down  As ctl_ready_look() has it.
  * @param[out] out  Room for view->model.n_services. @return how many.
  */
-size_t ctl_routes_gather(const struct ctl_view *view, struct lb_prefix out[]);
+size_t ctl_routes_gather(const struct ctl_view *view, uint32_t ports_down,
+	struct lb_prefix out[]);
 
 /**
  * Want these prefixes, and no others. Routes that are there stay in the set, wanted or not;

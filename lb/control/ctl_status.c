@@ -77,7 +77,7 @@ make_service(const struct ctl_daemon *daemon, size_t place,
 	const struct hc_service health =
 		ctl_health_read_service(ctl_daemon_health(daemon), service);
 	const enum ctl_ready ready = ctl_ready_look(service, view->services[place].confs,
-		view->services[place].n_unhealthy);
+		view->services[place].n_unhealthy, ctl_daemon_ports(daemon)->down);
 	json_t *object = json_object();
 	int failed = ctl_show_add_service(object, service);
 

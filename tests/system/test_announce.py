@@ -442,6 +442,25 @@ class Kernel(AnnounceCase):
         daemon.route(4, lab.ROUTER[4])
         self.wait_announced(daemon, VIP[4])
 
+    def test_backends_behind_a_port_whose_link_is_down_are_not_reached(self):
+        """No check says so, and no neighbor."""
+        daemon = self.make()
+        near, = json.loads(NETWORK.ip("router", "-j", "link", "show", "near"))
+        daemon.write(lab.service(4, "ipip"), ports=[daemon.port(next_hop=near["address"])])
+        daemon.start()
+        self.wait_announced(daemon, VIP[4])
+        link = ["link", "set", lab.CABLE["balancer"]]
+        self.addCleanup(NETWORK.ip, "router", *link, "up")
+        for _ in range(2):
+            NETWORK.ip("router", *link, "down")
+            self.wait_announced(daemon)
+            wait_until(lambda: self.services_of(daemon)["ipip-v4"]
+                       == (False, "no backend that is up has a next hop by a port that is up"),
+                       daemon.words)
+            self.assertFalse(daemon.json("service", "list")["services"][0]["ready"])
+            NETWORK.ip("router", *link, "up")
+            self.wait_announced(daemon, VIP[4])
+
     def test_a_kernel_without_ipv6(self):
         daemon = self.make(*both())
         daemon.start()

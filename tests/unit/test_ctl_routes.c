@@ -13,6 +13,7 @@
 
 #define WORDS_MAX 32u
 #define UNIVERSE  12u
+#define DOWN_PORT 1
 
 #define WEB "- {name: web, address: 198.51.100.10, protocol: tcp, port: 80"
 
@@ -42,6 +43,16 @@ static const struct {
 		"\n" WEB ", backends: [{name: lost, address: 10.0.0.1},\n"
 		"  {name: b, address: 10.0.0.2}, {name: lost-2, address: 10.0.0.3}]}\n",
 		"198.51.100.10 "},
+	{"none whose only backend is behind a port that is down",
+		"\n" WEB ", backends: [{name: cut, address: 10.0.0.1}]}\n", ""},
+	{"none whose only backend behind a port that is up is lost",
+		"\n" WEB ", backends: [{name: cut, address: 10.0.0.1},\n"
+		"  {name: lost, address: 10.0.0.2}]}\n",
+		""},
+	{"one of whose backends one is behind a port that is up",
+		"\n" WEB ", backends: [{name: cut, address: 10.0.0.1},\n"
+		"  {name: b, address: 10.0.0.2}]}\n",
+		"198.51.100.10 "},
 	{"one of whose backends the last one is up, with the least weight",
 		"\n" WEB ", backends: [{name: a, address: 10.0.0.1, state: down},\n"
 		"  {name: b, address: 10.0.0.2, weight: 0},\n"
@@ -60,7 +71,7 @@ static const struct {
 		"198.51.100.10 198.51.100.32/28 2001:db8::/64 198.51.100.10 "},
 };
 
-/* To all backends but those of a name that begins with "lost". */
+/* To all backends but those of a name that begins with "lost"; to "cut" by another port. */
 static void
 give_next_hops(struct ctl_view *view)
 {
@@ -71,9 +82,12 @@ give_next_hops(struct ctl_view *view)
 		struct dp_backend_conf *confs = calloc(service->n_backends + 1, sizeof(*confs));
 
 		assert_non_null(confs);
-		for (size_t k = 0; k < service->n_backends; k++)
+		for (size_t k = 0; k < service->n_backends; k++) {
 			confs[k].has_next_hop =
 				strncmp(service->backends[k].name, "lost", 4) != 0;
+			confs[k].port =
+				strcmp(service->backends[k].name, "cut") == 0 ? DOWN_PORT : 0;
+		}
 		view->services[i].confs = confs;
 	}
 }
@@ -101,7 +115,7 @@ test_services_that_are_ready_are_gathered(void **state)
 		EXPECT(cfg_read_text_model("f", text, strlen(text), NULL, &view.model) == 0,
 			"%s", text);
 		give_next_hops(&view);
-		n = ctl_routes_gather(&view, prefixes);
+		n = ctl_routes_gather(&view, 1u << DOWN_PORT, prefixes);
 		for (size_t k = 0; k < n; k++) {
 			char prefix[LB_PREFIX_TEXT_BYTES];
 
@@ -123,18 +137,22 @@ test_who_is_not_ready_is_told_why(void **state)
 	struct dp_backend_conf conf = {.has_next_hop = false};
 
 	(void)state;
-	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY_NO_BACKENDS);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0, 0), CTL_READY_NO_BACKENDS);
 	service.n_backends = 1;
-	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY_NONE_UP);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0, 0), CTL_READY_NONE_UP);
 	backend.state = CFG_UP;
-	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY_UNREACHED);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0, 0), CTL_READY_UNREACHED);
 	conf.has_next_hop = true;
-	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY);
-	assert_int_equal(ctl_ready_look(&service, &conf, 1), CTL_READY_UNHEALTHY);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0, 0), CTL_READY);
+	assert_int_equal(ctl_ready_look(&service, &conf, 1, 0), CTL_READY_UNHEALTHY);
 	service.min_healthy = 1;
-	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0, 0), CTL_READY);
 	service.min_healthy = 2;
-	assert_int_equal(ctl_ready_look(&service, &conf, 0), CTL_READY_UNHEALTHY);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0, 0), CTL_READY_UNHEALTHY);
+	service.min_healthy = 1;
+	conf.port = 15;
+	assert_int_equal(ctl_ready_look(&service, &conf, 0, 1u << 15), CTL_READY_PORT_DOWN);
+	assert_int_equal(ctl_ready_look(&service, &conf, 0, ~(1u << 15)), CTL_READY);
 	for (int i = 0; i < CTL_N_READY; i++)
 		EXPECT((ctl_ready_words[i][0] == '\0') == (i == CTL_READY), "reason %d", i);
 }
