@@ -252,7 +252,7 @@ struct dp_conf {
 		n_handoff; /**< packets on their way from one worker to another, a power of 2 */
 	/** ICMP replies of the balancer's own: of all workers together. Those on threads of
 	 * their own have even shares, rounded down, of 1 at least. And those to one source, by
-	 * each of these: what it asks of one address comes to one worker. */
+	 * each of these: its pings of one address come to one worker. */
 	uint32_t replies_per_s;
 	uint32_t replies_per_s_source;
 	bool is_one_thread; /**< batches alone drive the workers, who count replies together */
