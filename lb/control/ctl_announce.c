@@ -132,8 +132,10 @@ put_batch(struct ctl_announce *announce, size_t from, struct done *done)
 		n++;
 	}
 	ctl_tun_put(&announce->tun, batch, n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		note(done, batch[i], errors[i]);
+		announce->is_doubtful |= batch[i]->is_unsure;
+	}
 	return from;
 }
 
@@ -167,11 +169,30 @@ make_again(struct ctl_announce *announce)
 	ctl_log(CTL_LOG_NOTICE, "the interface %s is there again", announce->tun.name);
 }
 
-/* Where the kernel does not tell which routes others took. */
+/* Those that were refused, or not answered, and are there all the same. */
+static void
+welcome(struct ctl_announce *announce)
+{
+	struct done done = {.failed = {.n = 0}};
+
+	for (size_t i = 0; i < announce->routes.n; i++) {
+		struct ctl_route *route = &announce->routes.items[i];
+
+		if (!route->is_wanted || !route->is_there || route->error == 0)
+			continue;
+		route->error = 0;
+		note(&done, route, 0);
+	}
+	tell(announce, &done);
+}
+
+/* Where the kernel does not tell which routes others took, or what became of ours. */
 static void
 look(struct ctl_announce *announce)
 {
 	announce->is_doubtful = ctl_tun_look(&announce->tun, &announce->routes) != 0;
+	if (!announce->is_doubtful)
+		welcome(announce);
 	if (announce->is_doubtful || ctl_routes_next(&announce->routes, 0) < announce->routes.n)
 		retry_later(announce);
 }

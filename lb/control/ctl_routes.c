@@ -49,6 +49,13 @@ sort_unique(struct lb_prefix *prefixes, size_t n)
 	return n_kept;
 }
 
+/* Whether there is anything to it yet. */
+static bool
+is_kept(const struct ctl_route *route)
+{
+	return route->is_wanted || route->is_there || route->is_unsure;
+}
+
 /* Both ascending. @return how many are in out, which has room for all. */
 static size_t
 merge(const struct ctl_routes *old, const struct lb_prefix *wanted, size_t n_wanted,
@@ -72,7 +79,7 @@ merge(const struct ctl_routes *old, const struct lb_prefix *wanted, size_t n_wan
 		if (order < 0 && route.is_wanted)
 			route.error = 0; /* it was about another wish */
 		route.is_wanted = order >= 0;
-		if (route.is_wanted || route.is_there)
+		if (is_kept(&route))
 			out[n++] = route;
 	}
 	return n;
@@ -115,7 +122,8 @@ size_t
 ctl_routes_next(const struct ctl_routes *routes, size_t from)
 {
 	while (from < routes->n &&
-		routes->items[from].is_wanted == routes->items[from].is_there)
+		routes->items[from].is_wanted == routes->items[from].is_there &&
+		!routes->items[from].is_unsure)
 		from++;
 	return from;
 }
@@ -131,8 +139,10 @@ ctl_routes_find(const struct ctl_routes *routes, const struct lb_prefix *prefix)
 void
 ctl_routes_lose(struct ctl_routes *routes)
 {
-	for (size_t i = 0; i < routes->n; i++)
+	for (size_t i = 0; i < routes->n; i++) {
 		routes->items[i].is_there = false;
+		routes->items[i].is_unsure = false;
+	}
 	ctl_routes_tidy(routes);
 }
 
@@ -161,6 +171,7 @@ ctl_routes_end_look(struct ctl_routes *routes)
 		if (route->is_there && !route->is_seen)
 			route->error = -ENOENT;
 		route->is_there = route->is_seen;
+		route->is_unsure = false;
 	}
 	ctl_routes_tidy(routes);
 }
@@ -171,7 +182,7 @@ ctl_routes_tidy(struct ctl_routes *routes)
 	size_t n = 0;
 
 	for (size_t i = 0; i < routes->n; i++) {
-		if (routes->items[i].is_wanted || routes->items[i].is_there)
+		if (is_kept(&routes->items[i]))
 			routes->items[n++] = routes->items[i];
 	}
 	routes->n = n;

@@ -16,7 +16,8 @@ struct ctl_route {
 	struct lb_prefix prefix;
 	bool is_wanted;
 	bool is_there;
-	bool is_seen; /**< since ctl_routes_begin_look() */
+	bool is_unsure; /**< the kernel has not said whether it did what it was asked last */
+	bool is_seen;   /**< since ctl_routes_begin_look() */
 	int error; /**< why it is not as it is wanted, of the last attempt; negative errno, or 0
 		    */
 };
@@ -50,8 +51,8 @@ int ctl_routes_want(struct ctl_routes *routes, const struct lb_prefix prefixes[]
 void ctl_routes_want_none(struct ctl_routes *routes);
 
 /**
- * The place of the first route from a place on that is there and not wanted, or wanted and not
- * there; routes->n where there is none.
+ * The place of the first route from a place on that is there and not wanted, wanted and not
+ * there, or unsure; routes->n where there is none.
  */
 size_t ctl_routes_next(const struct ctl_routes *routes, size_t from);
 
@@ -72,7 +73,7 @@ void ctl_routes_see(struct ctl_routes *routes, const struct lb_prefix *prefix);
 
 void ctl_routes_end_look(struct ctl_routes *routes);
 
-/** Leave out what is neither wanted nor there. */
+/** Leave out what is neither wanted nor there, and surely so. */
 void ctl_routes_tidy(struct ctl_routes *routes);
 
 void ctl_routes_fini(struct ctl_routes *routes);

@@ -319,6 +319,19 @@ put_route(struct ctl_tun *tun, const struct ctl_route *route, void *at)
 	return MNL_ALIGN(msg->nlmsg_len);
 }
 
+static void
+take_error(struct ctl_route *route, int error)
+{
+	/* What is to go and is not there has gone. */
+	if (!route->is_wanted && error == -ESRCH)
+		error = 0;
+	/* Where one is in the way it may be this one. */
+	route->is_unsure = error == -ETIMEDOUT || (error == -EEXIST && route->is_unsure);
+	route->error = error;
+	if (error == 0)
+		route->is_there = route->is_wanted;
+}
+
 void
 ctl_tun_put(struct ctl_tun *tun, struct ctl_route *const routes[], size_t n)
 {
@@ -330,14 +343,8 @@ ctl_tun_put(struct ctl_tun *tun, struct ctl_route *const routes[], size_t n)
 	for (size_t i = 0; i < n; i++)
 		n_bytes += put_route(tun, routes[i], out + n_bytes);
 	ask(tun, out, n_bytes, &answers);
-	for (size_t i = 0; i < n; i++) {
-		/* What is to go and is not there has gone. */
-		if (!routes[i]->is_wanted && errors[i] == -ESRCH)
-			errors[i] = 0;
-		routes[i]->error = errors[i];
-		if (errors[i] == 0)
-			routes[i]->is_there = routes[i]->is_wanted;
-	}
+	for (size_t i = 0; i < n; i++)
+		take_error(routes[i], errors[i]);
 }
 
 /* Events. */
@@ -348,6 +355,27 @@ ctl_tun_events_fd(const struct ctl_tun *tun)
 	return mnl_socket_get_fd(tun->events);
 }
 
+static int
+take_name(const struct nlattr *attr, void *data)
+{
+	const char **name = data;
+
+	if (mnl_attr_get_type(attr) == IFLA_IFNAME &&
+		mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) == 0)
+		*name = mnl_attr_get_str(attr);
+	return MNL_CB_OK;
+}
+
+/* Routing daemons know the device by its name. */
+static bool
+is_named(const struct ctl_tun *tun, const struct nlmsghdr *msg)
+{
+	const char *name = tun->name;
+
+	(void)mnl_attr_parse(msg, sizeof(struct ifinfomsg), take_name, &name);
+	return strcmp(name, tun->name) == 0;
+}
+
 static bool
 read_link(struct ctl_tun *tun, const struct nlmsghdr *msg, struct ctl_tun_event *out)
 {
@@ -356,7 +384,7 @@ read_link(struct ctl_tun *tun, const struct nlmsghdr *msg, struct ctl_tun_event 
 	if (mnl_nlmsg_get_payload_len(msg) < sizeof(*link) || tun->fd < 0 ||
 		link->ifi_index != tun->if_index)
 		return false;
-	if (msg->nlmsg_type == RTM_DELLINK) {
+	if (msg->nlmsg_type == RTM_DELLINK || !is_named(tun, msg)) {
 		close_device(tun);
 		out->what = CTL_TUN_GONE;
 	} else {
@@ -421,7 +449,8 @@ look_at_link(struct ctl_tun *tun, struct ctl_tun_event *out)
 
 	if (tun->fd < 0)
 		return false;
-	if (ioctl(tun->fd, TUNGETIFF, &request) != 0) {
+	if (ioctl(tun->fd, TUNGETIFF, &request) != 0 ||
+		strcmp(request.ifr_name, tun->name) != 0) {
 		close_device(tun);
 		out->what = CTL_TUN_GONE;
 		return true;

@@ -30,7 +30,7 @@ struct ctl_tun {
 enum ctl_tun_what {
 	CTL_TUN_UP,
 	CTL_TUN_DOWN,     /**< and the kernel has taken its routes */
-	CTL_TUN_GONE,     /**< the same, with the device; it is closed */
+	CTL_TUN_GONE,     /**< the same, with the device, or its name; it is closed */
 	CTL_TUN_ROUTE,    /**< another program has taken a route */
 	CTL_TUN_REPLACED, /**< one to a prefix by its own; maybe ours: ctl_tun_look() says */
 	CTL_TUN_LOST, /**< events of routes, as there was no room for them: ctl_tun_look() */
@@ -82,7 +82,8 @@ int ctl_tun_mend(struct ctl_tun *tun) lb_must_check;
 void ctl_tun_close(struct ctl_tun *tun);
 
 /**
- * Bring routes to what is wanted of them; each has then is_there and error as they are.
+ * Bring routes to what is wanted of them; each has then is_there and error as they are, or is
+ * unsure: the kernel has done it, or not, and its answer did not come. ctl_tun_look() says.
  *
  * @param routes  n that are not as they are wanted, 1..CTL_TUN_BATCH.
  */

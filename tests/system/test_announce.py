@@ -7,12 +7,15 @@ Both BIRDs look at the kernel's routes by themselves once an hour: what is seen 
 told of. SHUNTD, SHUNTCTL and SHUNT_DECAP name the programs, SHUNT_SAMPLES the samples' folder.
 """
 
+import ctypes
 import fcntl
 import json
+import os
 import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -91,6 +94,45 @@ class Frr:
             lab.stop(process)
             NETWORK.processes.remove(process)
         shutil.rmtree(self.folder)
+
+
+class Requests:
+    """The netlink socket by which a shuntd asks for routes: the one whose answers it waits for
+    no longer than 5 s."""
+
+    SYS_PIDFD_GETFD = 438
+    SO_ATTACH_FILTER = 26
+    SO_DETACH_FILTER = 27
+
+    def __init__(self, pid):
+        pidfd = os.pidfd_open(pid)
+        sockets = [self.duplicate(pidfd, int(path.name))
+                   for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()
+                   if os.readlink(path).startswith("socket:")]
+        os.close(pidfd)
+        for one in sockets:
+            if one.family == socket.AF_NETLINK and one.getsockopt(
+                    socket.SOL_SOCKET, socket.SO_RCVTIMEO, 16) == struct.pack("ll", 5, 0):
+                self.socket = one
+            else:
+                one.close()
+
+    def duplicate(self, pidfd, number):
+        made = lab.LIBC.syscall(self.SYS_PIDFD_GETFD, pidfd, number, 0)
+        if made < 0:
+            raise OSError(ctypes.get_errno(), "pidfd_getfd")
+        return socket.socket(fileno=made)
+
+    def drop_answers(self):
+        drop = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))  # return 0
+        self.socket.setsockopt(socket.SOL_SOCKET, self.SO_ATTACH_FILTER,
+                               struct.pack("HP", 1, ctypes.addressof(drop)))
+
+    def take_answers(self):
+        self.socket.setsockopt(socket.SOL_SOCKET, self.SO_DETACH_FILTER, 0)
+
+    def close(self):
+        self.socket.close()
 
 
 def both():
@@ -410,6 +452,35 @@ class Kernel(AnnounceCase):
             self.wait_announced(daemon, VIP[4], VIP[6])
             wait_until(lambda of=name: self.services_of(daemon)[of] == (True, None),
                        daemon.words)
+
+    def test_a_new_name_is_none(self):
+        """Routing daemons know the interface by its name."""
+        daemon = self.started(*both())
+        self.wait_announced(daemon, VIP[4], VIP[6])
+        NETWORK.ip("balancer", "link", "set", INTERFACE, "down")
+        NETWORK.ip("balancer", "link", "set", INTERFACE, "name", "other")
+        wait_until(lambda: "is there again" in daemon.words(), daemon.words)
+        self.wait_announced(daemon, VIP[4], VIP[6])
+        self.assertFalse(NETWORK.has_interface("balancer", "other"))
+
+    def test_what_the_kernel_does_not_answer_is_asked_for(self):
+        daemon = self.started(lab.service(6, "ipip"))
+        self.wait_announced(daemon, VIP[6])
+        daemon.write(*both())
+        requests = Requests(daemon.process.pid)
+        self.addCleanup(requests.close)
+        requests.drop_answers()
+        daemon.process.send_signal(signal.SIGHUP)
+        self.wait_announced(daemon, VIP[4], VIP[6])
+        requests.take_answers()
+        wait_until(lambda: self.services_of(daemon).get("ipip-v4") == (True, None),
+                   daemon.words)
+        self.assertIn("is not as it is to be: Connection timed out", daemon.words())
+        self.assertIn(f"announced: {VIP[4]}", daemon.words())
+        self.assertNotIn("there is another route", daemon.words())
+        for name in lab.BACKENDS:
+            daemon.ctl("backend", "drain", f"ipip-v4/{name}")
+        self.wait_announced(daemon, VIP[6])
 
     def test_another_route_of_the_same_metric(self):
         daemon = self.make(*both())

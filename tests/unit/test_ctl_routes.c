@@ -160,7 +160,8 @@ test_who_is_not_ready_is_told_why(void **state)
 /*
  * Each row is a set's life: "=A,B" wants these and no others; "do" has the kernel do what is
  * not as it is wanted, and must do exactly the changes that follow it, +ADDED -REMOVED; "lose"
- * has the kernel take all; "fail" has it refuse; "?A,B" looks, and sees these and no others.
+ * has the kernel take all; "fail" has it refuse; "mute" has it do or not, and not say;
+ * "?A,B" looks, and sees these and no others.
  */
 static const struct {
 	const char *what;
@@ -197,6 +198,15 @@ static const struct {
 	{"what it sees, though it was refused, is there", "=192.0.2.1 fail ?192.0.2.1 do"},
 	{"what was never wanted is no matter of ours",
 		"=192.0.2.1 do +192.0.2.1 ?192.0.2.1,192.0.2.9 do"},
+	{"what was not answered for is asked for again", "=192.0.2.1 mute do +192.0.2.1"},
+	{"and taken away, though nobody wants it any more", "=192.0.2.1 mute = do -192.0.2.1"},
+	{"also where others are wanted instead",
+		"=192.0.2.1 mute =192.0.2.2 do -192.0.2.1 +192.0.2.2"},
+	{"a look that sees it is an answer", "=192.0.2.1 mute ?192.0.2.1 do"},
+	{"and so is one that does not", "=192.0.2.1 mute = ? do"},
+	{"or that all are lost", "=192.0.2.1 mute = lose do"},
+	{"what may have been taken away is asked for again",
+		"=192.0.2.1 do +192.0.2.1 = mute =192.0.2.1 do +192.0.2.1"},
 	{"what is wanted again before it was taken away stays",
 		"=192.0.2.1 do +192.0.2.1 = =192.0.2.1 do"},
 };
@@ -227,6 +237,7 @@ do_all(struct ctl_routes *routes, char *done, size_t n_bytes)
 		(void)snprintf(done + used, n_bytes - used, " %c%s",
 			route->is_wanted ? '+' : '-', lb_prefix_format(&route->prefix, prefix));
 		route->is_there = route->is_wanted;
+		route->is_unsure = false;
 	}
 	ctl_routes_tidy(routes);
 }
@@ -237,6 +248,14 @@ fail_all(struct ctl_routes *routes)
 	for (size_t i = ctl_routes_next(routes, 0); i < routes->n;
 		i = ctl_routes_next(routes, i + 1))
 		routes->items[i].error = -ENOBUFS;
+}
+
+static void
+fall_silent(struct ctl_routes *routes)
+{
+	for (size_t i = ctl_routes_next(routes, 0); i < routes->n;
+		i = ctl_routes_next(routes, i + 1))
+		routes->items[i].is_unsure = true;
 }
 
 static void
@@ -283,6 +302,8 @@ live(struct ctl_routes *routes, const char *what, char *steps)
 			do_all(routes, left, sizeof(left));
 		else if (strcmp(step, "lose") == 0)
 			ctl_routes_lose(routes);
+		else if (strcmp(step, "mute") == 0)
+			fall_silent(routes);
 		else
 			fail_all(routes);
 	}
