@@ -388,7 +388,7 @@ hc_probe_is_cut_off(const struct hc_probe *probe)
 {
 	struct ifreq request = {.ifr_name = HC_TUNNEL_NAME};
 
-	return probe->tunnel != NULL &&
+	return probe->tunnel != NULL && probe->fd >= 0 &&
 	       (hc_tunnel_has_lost(probe->tunnel, probe->source_port) ||
 		       ioctl(probe->fd, SIOCGIFFLAGS, &request) != 0 ||
 		       (request.ifr_flags & IFF_UP) == 0);

@@ -85,7 +85,7 @@ uint64_t hc_probe_next(uint64_t due_ns, uint64_t interval_ns, uint64_t now_ns);
 
 /**
  * Whether its device may be why it fails: it is down or gone, or was when an answer came. Of
- * those that are not tunnelled it never is.
+ * those that are not tunnelled, or have no socket yet, it never is.
  */
 bool hc_probe_is_cut_off(const struct hc_probe *probe);
 

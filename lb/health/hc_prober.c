@@ -230,7 +230,7 @@ end(struct hc_prober *prober, struct hc_probe *probe, enum hc_outcome outcome,
 {
 	if (outcome == HC_RUNNING)
 		return;
-	if (outcome == HC_FAILED && hc_probe_is_cut_off(probe)) {
+	if (outcome != HC_PASSED && hc_probe_is_cut_off(probe)) {
 		outcome = HC_NOT_ASKED;
 		words = "via: tunnel: the device " HC_TUNNEL_NAME " is, or was, down or gone";
 	}

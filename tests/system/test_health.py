@@ -608,15 +608,18 @@ class Rows(HealthCase):
     def test_the_tunnel_s_device_is_mended_and_its_faults_are_not_the_backends(self):
         made = [service(family, "ipip", name=f"v{family}", when_all_down="drop",
                         health={**QUICK, "via": "tunnel", "port": PORTS["gre"],
-                                "interval": "300ms", "timeout": "300ms", "rise": 1,
-                                "fall": 1})
+                                "interval": "700ms", "timeout": "700ms", "rise": 1,
+                                "fall": 2})
                 for family in lab.FAMILIES]
         daemon = self.run_with(*made)
-        # As most hosts have: a way for everything.
-        for family in lab.FAMILIES:
-            NETWORK.ip("balancer", f"-{family}", "route", "add", "default", "via",
-                       lab.ROUTER[family])
-            self.addCleanup(NETWORK.ip, "balancer", f"-{family}", "route", "del", "default")
+        # As most hosts have: a way for everything. This one counts what goes there.
+        NETWORK.ip("balancer", "link", "add", "away", "type", "veth", "peer", "name",
+                   "away-peer")
+        self.addCleanup(NETWORK.ip, "balancer", "link", "del", "away")
+        NETWORK.run("balancer", "sysctl", "-qw", "net.ipv6.conf.away.disable_ipv6=1")
+        for end in ("away-peer", "away"):
+            NETWORK.ip("balancer", "link", "set", end, "up")
+        NETWORK.ip("balancer", "route", "add", "default", "dev", "away")
         names = [one["name"] for one in made]
         for name in names:
             self.wait_for_all(daemon, "up", name)
@@ -635,14 +638,16 @@ class Rows(HealthCase):
                     for address in ("240.0.0.1/10", "fd73:6875:6e74::1/64")), daemon.words)
                 self.assertFalse(NETWORK.has_interface("balancer", "other"))
                 # Whoever fails is seen, and nobody else.
-                for family, name in zip(lab.FAMILIES, names):
-                    address = [f"{lab.VIP[family]}/{lab.HOST[family]}", "dev", "lo"]
-                    NETWORK.ip("s1", "address", "del", *address)
-                    self.wait_for(daemon, "s1", "down", name)
-                    NETWORK.ip("s1", "address", "add", *address)
-                    self.wait_for(daemon, "s1", "up", name)
+                for command, word in (("del", "down"), ("add", "up")):
+                    for family in lab.FAMILIES:
+                        NETWORK.ip("s1", "address", command,
+                                   f"{lab.VIP[family]}/{lab.HOST[family]}", "dev", "lo")
+                    for name in names:
+                        self.wait_for(daemon, "s1", word, name)
                 n_before += len(lab.FAMILIES)
                 self.assertEqual(daemon.words().count(" is down"), n_before, daemon.words())
+        away, = json.loads(NETWORK.ip("balancer", "-s", "-j", "link", "show", "away"))
+        self.assertEqual(away["stats64"]["tx"]["packets"], 0, "questions went elsewhere")
         self.assertIn("shunt-probe is, or was, down or gone", daemon.words())
         self.assertEqual(daemon.words().count("shunt-probe was gone, and is there again"), 2)
 
@@ -678,4 +683,4 @@ class Rows(HealthCase):
 
 
 if __name__ == "__main__":
-    lab.main(("openssl", "openssl"))
+    lab.main(("openssl", "openssl"), ("sysctl", "procps"))
