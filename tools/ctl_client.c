@@ -123,7 +123,11 @@ send_some(struct ctl_client *client, const char *text, size_t n)
 			    .cmsg_level = SOL_SOCKET,
 			    .cmsg_type = SCM_RIGHTS}};
 	/* sendmsg() does not write there. */
-	struct iovec bytes = {.iov_base = (void *)(uintptr_t)text, .iov_len = n};
+	union {
+		const char *lent;
+		void *base;
+	} from = {.lent = text};
+	struct iovec bytes = {.iov_base = from.base, .iov_len = n};
 	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
 	ssize_t n_sent;
 

@@ -112,10 +112,9 @@ load(const char *text, size_t n, json_t **out)
 {
 	json_t *object;
 
-	if (!has_few_parts(text, n))
+	if (n == 0 || !has_few_parts(text, n))
 		return -EPROTO;
 	object = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
-
 	if (!json_is_object(object)) {
 		json_decref(object);
 		return -EPROTO;

@@ -379,7 +379,8 @@ spread_all(struct dp_loop *loop, uint16_t n)
 {
 	struct rte_mbuf *pkts[DP_BURST_MAX];
 
-	memcpy(pkts, loop->burst.pkts, n * sizeof(pkts[0]));
+	for (uint16_t i = 0; i < n; i++)
+		pkts[i] = loop->burst.pkts[i];
 	for (uint16_t i = 0; i < n; i++)
 		spread(loop, pkts[i]);
 	run_burst(loop);
