@@ -117,7 +117,8 @@ read_config(const struct bench_case *c, struct cfg_model *out)
 static int
 publish(struct bench_plane *plane)
 {
-	const struct ctl_paths paths = {.port = &plane->model.dataplane.ports[0]};
+	const struct ctl_paths paths = {.port = &plane->model.dataplane.ports[0],
+		.mac = &bench_port_mac};
 	struct dp_snapshot *snapshot;
 	const int ret = ctl_apply_build(plane->apply, &plane->model, &paths, stderr, &snapshot);
 

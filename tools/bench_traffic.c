@@ -167,6 +167,8 @@ void
 bench_traffic_init(struct bench_traffic *traffic, unsigned int family, uint32_t n_services,
 	uint32_t packet_bytes, bool is_syn)
 {
+	/* Not to whom it leaves from: that is its backend's to say. */
+	static const struct lb_mac receiver = {{0x02, 0, 0, 0, 0, 0x03}};
 	static const struct lb_mac router = {{0x02, 0, 0, 0, 0, 0x02}};
 	const size_t n_headers =
 		BENCH_ETHER_BYTES + (family == 4 ? IPV4_BYTES : IPV6_BYTES) + TCP_BYTES;
@@ -178,7 +180,7 @@ bench_traffic_init(struct bench_traffic *traffic, unsigned int family, uint32_t 
 		.frame_bytes = (uint16_t)(packet_bytes - BENCH_FCS_BYTES),
 		.is_syn = is_syn,
 	};
-	memcpy(traffic->frame, bench_port_mac.bytes, sizeof(bench_port_mac.bytes));
+	memcpy(traffic->frame, receiver.bytes, sizeof(receiver.bytes));
 	memcpy(traffic->frame + sizeof(router.bytes), router.bytes, sizeof(router.bytes));
 	fill_ip(traffic);
 	tcp = traffic->frame + n_headers - TCP_BYTES;

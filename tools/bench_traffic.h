@@ -50,7 +50,7 @@ uint16_t bench_service_port(uint32_t service);
 struct lb_addr bench_backend_addr(unsigned int family, uint32_t backend);
 /** The balancer's own. */
 struct lb_addr bench_own_addr(unsigned int family);
-/** Next hop of all that leaves, and the port that receives. */
+/** Next hop of all that leaves, and the port that it leaves by. */
 extern const struct lb_mac bench_next_hop;
 extern const struct lb_mac bench_port_mac;
 

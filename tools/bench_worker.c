@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <rte_errno.h>
@@ -177,7 +176,7 @@ run_burst(struct bench_worker *w, unsigned int from)
 	(void)dp_worker_burst(w->worker, burst);
 }
 
-/* As the loop of shuntd hands packets to a port that takes all of them. */
+/* As the loop of shuntd sends a burst that all leaves by one port, which takes all of it. */
 static void
 send_burst(struct bench_worker *w)
 {
@@ -186,12 +185,9 @@ send_burst(struct bench_worker *w)
 
 	for (unsigned int i = 0; i < DP_BURST_MAX; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
-		uint8_t *frame = rte_pktmbuf_mtod(burst->pkts[i], uint8_t *);
 
 		if (unlikely(d->verdict != LB_FORWARD))
 			continue;
-		memcpy(frame + sizeof(bench_port_mac.bytes), bench_port_mac.bytes,
-			sizeof(bench_port_mac.bytes));
 		dp_worker_forwarded(w->worker, d->backend, d->ip_bytes);
 		n_forwarded++;
 	}

@@ -571,6 +571,10 @@ translate_ports(const struct build *build, struct dp_snapshot_conf *conf,
 			.networks = plane->ports[i].addresses,
 			.n_networks = plane->ports[i].n_addresses,
 		};
+		if (build->paths->mac != NULL) {
+			to->mac = *build->paths->mac;
+			to->has_mac = true;
+		}
 		if (build->paths->dp == NULL)
 			continue;
 		dp_port_read(build->paths->dp, i, &info);

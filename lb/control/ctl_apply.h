@@ -41,6 +41,8 @@ struct ctl_paths {
 	size_t n_items;
 	const struct cfg_port *port; /**< of the model's; NULL: none, and nothing can be sent */
 	const struct dp *dp; /**< whose open ports are the model's; NULL: none is open */
+	/** Where none is open, what all ports' MAC address is as if they were; NULL: none. */
+	const struct lb_mac *mac;
 };
 
 /** @retval -ENOMEM  No memory. */
