@@ -35,8 +35,9 @@ is_no_host(const uint64_t source[2])
 bool
 lb_martian_destination(const struct lb_addr *dst)
 {
-	const uint64_t to[] = {lb_bytes_load64(dst->bytes), lb_bytes_load64(dst->bytes + 8)};
+	uint64_t to[2];
 
+	lb_service_words(dst, to);
 	return is_nobody(to);
 }
 
@@ -44,10 +45,11 @@ bool
 lb_martian_source(const struct lb_service_table *services, const struct lb_addr *own,
 	size_t n_own, const struct lb_addr *source, const struct lb_addr *dst)
 {
-	const uint64_t from[] = {lb_bytes_load64(source->bytes),
-		lb_bytes_load64(source->bytes + 8)};
-	const uint64_t to[] = {lb_bytes_load64(dst->bytes), lb_bytes_load64(dst->bytes + 8)};
+	uint64_t from[2];
+	uint64_t to[2];
 
+	lb_service_words(source, from);
+	lb_service_words(dst, to);
 	return lb_martian_words(services, own, n_own, from, to);
 }
 

@@ -23,7 +23,7 @@
 bool lb_martian_source(const struct lb_service_table *services, const struct lb_addr *own,
 	size_t n_own, const struct lb_addr *source, const struct lb_addr *dst);
 
-/** The same of addresses as two words of their bytes, as they lie in memory. */
+/** The same of addresses in two words, as lb_service_words() has them. */
 bool lb_martian_words(const struct lb_service_table *services, const struct lb_addr *own,
 	size_t n_own, const uint64_t source[2], const uint64_t dst[2]);
 

@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <stdalign.h>
 
+#include "lb_bytes.h"
 #include "lb_compiler.h"
 #include "lb_mul.h"
 #include "lb_service_table.h"
@@ -32,7 +33,7 @@ enum lb_service_combination {
 
 #define LB_SERVICE_BIT(combination) (1u << (combination))
 
-/** A key is compared whole; an address is two words of its bytes, as they lie in memory. */
+/** A key is compared whole; an address is two words, of whose bytes the first is the lowest. */
 struct lb_service_key {
 	uint64_t addr[2];
 	uint32_t rest; /* 31..24 prefix length, 23..16 protocol, 15..0 port */
@@ -113,6 +114,14 @@ struct lb_service_search {
 	struct lb_service_key key;
 	uint32_t home;
 };
+
+/** An address in two words, whatever the machine's byte order: as keys of flows have it. */
+static inline void
+lb_service_words(const struct lb_addr *addr, uint64_t words[2])
+{
+	words[0] = lb_bytes_load64(addr->bytes);
+	words[1] = lb_bytes_load64(addr->bytes + 8);
+}
 
 /* Two multiplications, inline: XXH3 of 20 bytes costs a call and several times that. */
 static inline uint64_t
@@ -197,7 +206,7 @@ lb_service_key_of(const struct lb_service_length *length, unsigned int combinati
  * there is and what is most exact, which finds most services.
  *
  * @param family  Of the table, the address'.
- * @param addr    Its bytes as they lie in memory, in two words.
+ * @param addr    As lb_service_words() has it.
  */
 static inline void
 lb_service_begin_words(const struct lb_service_table *table,
@@ -224,7 +233,7 @@ lb_service_begin(const struct lb_service_table *table, const struct lb_addr *dst
 {
 	uint64_t addr[2];
 
-	memcpy(addr, dst->bytes, sizeof(addr));
+	lb_service_words(dst, addr);
 	lb_service_begin_words(table, lb_service_family_of(table, dst), addr, proto, port,
 		search);
 }

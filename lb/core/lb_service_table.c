@@ -106,7 +106,7 @@ list_lengths(struct lb_service_family *family,
 		if (combinations[n_bits] == 0)
 			continue;
 		mask = lb_addr_mask(&ones, n_bits);
-		memcpy(length->mask, mask.bytes, sizeof(length->mask));
+		lb_service_words(&mask, length->mask);
 		length->n_bits = (uint8_t)n_bits;
 		length->combinations = combinations[n_bits];
 		family->n_lengths++;
@@ -121,7 +121,7 @@ add_match(struct lb_service_table *table, const struct lb_service_match *match)
 	struct lb_service_entry *found;
 	struct lb_service_key key;
 
-	memcpy(key.addr, match->prefix.addr.bytes, sizeof(key.addr));
+	lb_service_words(&match->prefix.addr, key.addr);
 	key.rest = lb_service_rest(match->prefix.n_bits, match->proto, match->port);
 	found = find_key(&table->matches, &key);
 	if (found != NULL && found->service != LB_SERVICE_NONE && !is_kept)
@@ -187,7 +187,7 @@ lb_service_find(const struct lb_service_table *table, const struct lb_addr *dst,
 	const uint32_t proto_and_port = lb_service_rest(0, proto, port);
 	uint64_t addr[2];
 
-	memcpy(addr, dst->bytes, sizeof(addr));
+	lb_service_words(dst, addr);
 	for (uint32_t i = 0; i < family->n_lengths; i++) {
 		const struct lb_service_length *length = &family->lengths[i];
 		unsigned int left = length->combinations & possible;
@@ -212,7 +212,7 @@ lb_service_covers(const struct lb_service_table *table, const struct lb_addr *ds
 	const struct lb_service_family *family = lb_service_family_of(table, dst);
 	uint64_t addr[2];
 
-	memcpy(addr, dst->bytes, sizeof(addr));
+	lb_service_words(dst, addr);
 	for (uint32_t i = 0; i < family->n_lengths; i++) {
 		const struct lb_service_key key = lb_service_key_of(&family->lengths[i],
 			LB_SERVICE_BIT(LB_SERVICE_NEITHER), addr, 0);
@@ -229,6 +229,6 @@ lb_service_has_host(const struct lb_service_table *table, const struct lb_addr *
 {
 	uint64_t words[2];
 
-	memcpy(words, addr->bytes, sizeof(words));
+	lb_service_words(addr, words);
 	return lb_service_has_host_words(table, words);
 }

@@ -7,6 +7,7 @@
 #include <rte_ether.h>
 
 #include "dp_mbuf.h"
+#include "lb_bytes.h"
 #include "lb_csum.h"
 #include "lb_encap_write.h"
 #include "lb_hash_flow.h"
@@ -168,7 +169,7 @@ proto_of(const struct lb_flow_words *words)
 static inline uint16_t
 port_of(const struct lb_flow_words *words)
 {
-	return ntohs((uint16_t)(words->word[4] >> 16));
+	return lb_bytes_swap16((uint16_t)(words->word[4] >> 16));
 }
 
 /* Packets that ask for their services, in the order of the burst. */
