@@ -14,7 +14,10 @@
 #include "dp_forward.h"
 #include "dp_mbuf.h"
 #include "dp_plane.h"
+#include "dp_snapshot.h"
 #include "expect.h"
+#include "lb_compiler.h"
+#include "packet_builder.h"
 #include "xrand.h"
 
 #define BURSTS     20000u
@@ -27,6 +30,7 @@
 #define STEP_NS    50000u
 #define JUMP_NS    UINT64_C(20000000000) /* some flows time out */
 #define MTU_BYTES  1500u
+#define PORT       443u
 
 enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
 
@@ -328,11 +332,144 @@ test_usual_packets_fare_as_they_would_plainly(void **state)
 		burst_plane_close(&pair.planes[p]);
 }
 
+static struct dp_table *
+make_table(const uint32_t *id)
+{
+	const struct lb_picker_backend only = {.name = "only", .name_bytes = 4, .weight = 100};
+	const struct dp_table_conf table_conf = {
+		.picker = {.algorithm = LB_MAGLEV, .n_slots = 7},
+		.backends = &only,
+		.ids = id,
+		.n_backends = 1,
+	};
+	struct dp_table *table;
+
+	assert_int_equal(dp_table_create(&table_conf, &table), 0);
+	return table;
+}
+
+/*
+ * Services of one backend each, its id its service's place, that look at nothing but flows: the
+ * first at a port, the other where PORT would be with its bytes the other way round.
+ */
+static struct dp_snapshot *
+make_snapshot(uint16_t port)
+{
+	static const uint32_t ids[] = {0, 1};
+	struct dp_service_conf services[] = {{.match = {.port = port}},
+		{.match = {.port = (uint16_t)(PORT << 8 | PORT >> 8)}}};
+	struct dp_backend_conf backends[LB_N_ELEMENTS(services)];
+	const struct dp_snapshot_conf conf = {
+		.services = services,
+		.n_services = LB_N_ELEMENTS(services),
+		.backends = backends,
+		.n_backends = LB_N_ELEMENTS(backends),
+		.has_kernel = true,
+	};
+	struct dp_snapshot *snapshot;
+
+	for (uint32_t i = 0; i < LB_N_ELEMENTS(services); i++) {
+		backends[i] = (struct dp_backend_conf){.id = ids[i],
+			.service = i,
+			.is_live = true,
+			.has_next_hop = true,
+			.mtu = MTU_BYTES,
+			.encap = {.mode = LB_FORWARD_IPIP}};
+		assert_int_equal(lb_addr_parse("192.0.2.1", &backends[i].encap.src), 0);
+		assert_int_equal(lb_addr_parse("10.0.0.1", &backends[i].encap.dst), 0);
+		assert_int_equal(lb_prefix_parse(PB_SERVICE_V4, &services[i].match.prefix), 0);
+		services[i].table = make_table(&ids[i]);
+	}
+	assert_int_equal(dp_snapshot_create(&conf, &snapshot), 0);
+	for (uint32_t i = 0; i < LB_N_ELEMENTS(services); i++)
+		dp_table_release(services[i].table);
+	assert_false(snapshot->has_odd_datagrams);
+	return snapshot;
+}
+
+/* One packet to PORT. */
+static struct dp_decision
+go(struct dp *dp, struct rte_mempool *packets, bool is_tcp, uint64_t now_ns)
+{
+	static struct dp_burst burst;
+	const struct pb_layer layers[] = {ETHER(), IPV4(),
+		is_tcp ? (struct pb_layer)TCP(.tcp_flags = ACK, .dport = PORT)
+		       : (struct pb_layer)UDP(.dport = PORT),
+		PAYLOAD(20), END};
+	struct dp_worker *worker = dp->workers[0];
+	uint8_t frame[PB_FRAME_MAX];
+	struct rte_mbuf *m = rte_pktmbuf_alloc(packets);
+	const size_t n = pb_build(layers, frame);
+
+	assert_non_null(m);
+	memcpy(rte_pktmbuf_append(m, (uint16_t)n), frame, n);
+	burst.pkts[0] = m;
+	burst.wire_bytes[0] = (uint32_t)n;
+	burst.now_ns[0] = now_ns;
+	burst.n = 1;
+	burst.is_placed = true;
+	dp_worker_online(worker);
+	(void)dp_worker_burst(worker, &burst);
+	dp_worker_offline(worker);
+	rte_pktmbuf_free(burst.pkts[0]);
+	return burst.decisions[0];
+}
+
+/* Also of datagrams, where no service looks at more than their flow. */
+static void
+test_known_flows_ask_again_when_services_are_matched_otherwise(void **state)
+{
+	static const struct {
+		const char *what;
+		uint16_t port;
+		uint8_t verdict;
+		uint8_t flow;
+	} rows[] = {
+		{"it begins", PORT, LB_FORWARD, DP_FLOW_MISS},
+		{"it is known", PORT, LB_FORWARD, DP_FLOW_HIT},
+		{"it was seen under this match", PORT, LB_FORWARD, DP_FLOW_HIT},
+		{"the service is at another port", PORT + 1, LB_TO_KERNEL, DP_FLOW_NONE},
+		{"it still is", PORT + 1, LB_TO_KERNEL, DP_FLOW_NONE},
+		{"it is back, and so is its entry", PORT, LB_FORWARD, DP_FLOW_HIT},
+	};
+	const uint64_t s = UINT64_C(1000000000);
+	const struct dp_conf conf = {
+		.n_workers = 1,
+		.flows = {.n_entries = 64, .timeout_ns = {900 * s, 900 * s, 900 * s, 900 * s}},
+	};
+	struct rte_mempool *packets =
+		rte_pktmbuf_pool_create("known", 15, 0, DP_BESIDE_BYTES, 2048, SOCKET_ID_ANY);
+
+	(void)state;
+	assert_non_null(packets);
+	for (unsigned int is_tcp = 0; is_tcp < 2; is_tcp++) {
+		struct dp *dp;
+
+		assert_int_equal(dp_create(&conf, 0, &dp), 0);
+		for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+			struct dp_decision d;
+
+			if (i == 0 || rows[i].port != rows[i - 1].port)
+				dp_publish(dp, make_snapshot(rows[i].port));
+			d = go(dp, packets, is_tcp != 0, (i + 1) * s);
+			EXPECT(d.verdict == rows[i].verdict && d.flow == rows[i].flow,
+				"%s, %s: verdict %u, flow %u", is_tcp != 0 ? "TCP" : "UDP",
+				rows[i].what, d.verdict, d.flow);
+			EXPECT(d.verdict != LB_FORWARD || d.backend == 0, "%s, %s: backend %u",
+				is_tcp != 0 ? "TCP" : "UDP", rows[i].what, d.backend);
+		}
+		dp_destroy(dp);
+	}
+	rte_mempool_free(packets);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_usual_packets_fare_as_they_would_plainly),
+		cmocka_unit_test(
+			test_known_flows_ask_again_when_services_are_matched_otherwise),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
