@@ -193,7 +193,7 @@ lb_flow_match_plainly(const uint64_t tags[static LB_FLOW_WAYS], uint64_t wanted)
  * Which of four tags are the one wanted, as bits. Without branches, for a flow is in any way
  * with the same probability and a jump would be mispredicted.
  *
- * @param tags  16-byte aligned.
+ * @param tags  As a bucket has them: 32-byte aligned.
  */
 static inline uint32_t
 lb_flow_match(const uint64_t tags[static LB_FLOW_WAYS], uint64_t wanted)

@@ -135,8 +135,9 @@ struct lb_fragment_stats {
 	uint64_t waiting_bytes;
 	uint32_t waiting; /**< packets the table has, those included that are to be handed back
 			   */
-	uint32_t live;    /**< datagrams, those included that timed out unnoticed, but for */
-	uint32_t whole;   /**< those that are whole and remembered */
+	uint32_t live;    /**< datagrams that are not whole, those included that timed out
+			     unnoticed */
+	uint32_t whole;   /**< datagrams that are whole, and remembered */
 };
 
 struct lb_fragment_table; /* opaque */

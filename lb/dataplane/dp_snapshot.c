@@ -222,7 +222,6 @@ build_table(const struct lb_service_match *matches, size_t n, void **mem, size_t
 	return lb_service_table_build(*mem, matches, n, out);
 }
 
-/* After the services, some of which are marked. */
 /* Field by field: between them may be anything. */
 static uint64_t
 print_matches(const struct lb_service_match *matches, size_t n)

@@ -455,9 +455,10 @@ dp_usual_leave(struct dp_stages *s, unsigned int i)
 	if (d->service == DP_NONE) {
 		const uint32_t found = find_plainly(s, i);
 
-		d->service = found & DP_MATCH_PLACE;
-		if (found == LB_SERVICE_NONE)
-			d->verdict = LB_TO_KERNEL; /* it is not: its last packet was for one */
+		if (found != LB_SERVICE_NONE)
+			d->service = found & DP_MATCH_PLACE;
+		else /* it is not: its last packet was for one */
+			d->verdict = LB_TO_KERNEL;
 	}
 	d->backend = DP_NONE;
 	d->slot = DP_NONE;
