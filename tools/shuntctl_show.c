@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -313,7 +314,7 @@ print_quic(const json_t *quic)
 	for (size_t i = 0; i < json_array_size(quic); i++) {
 		const json_t *config = json_array_get(quic, i);
 
-		(void)printf("%-12s config_id %" JSON_INTEGER_FORMAT
+		(void)printf("%-13s config_id %" JSON_INTEGER_FORMAT
 			     ", server ids of %" JSON_INTEGER_FORMAT
 			     " bytes, nonces of %" JSON_INTEGER_FORMAT ", %s key\n",
 			CTL_KEY_QUIC, number_of(config, CTL_KEY_CONFIG_ID),
@@ -324,35 +325,62 @@ print_quic(const json_t *quic)
 	}
 }
 
+/* All its keys, as the file has them. health: an object, or null. */
+static void
+print_health(json_t *health)
+{
+	const char *before = "";
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(health))
+		return;
+	(void)printf("%-13s ", CTL_KEY_HEALTH);
+	json_object_foreach(health, key, value)
+	{
+		char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+		(void)printf("%s%s %s", before, key,
+			json_is_string(value) ? json_string_value(value)
+			: text != NULL        ? text
+					      : "-");
+		before = ", ";
+		free(text);
+	}
+	(void)fputc('\n', stdout);
+}
+
 static int
 print_service(const json_t *result)
 {
 	static const char *const keys[] = {CTL_KEY_ADDRESS, CTL_KEY_PROTOCOL, CTL_KEY_PORT,
 		CTL_KEY_AFFINITY, CTL_KEY_FORWARD, CTL_KEY_TUNNEL_PORT, CTL_KEY_VNI,
-		CTL_KEY_ECHO, CTL_KEY_FRAGMENT, CTL_KEY_MSS_CLAMP, CTL_KEY_PACKETS,
-		CTL_KEY_BYTES, CTL_KEY_FLOWS};
+		CTL_KEY_ECHO, CTL_KEY_FRAGMENT, CTL_KEY_MSS_CLAMP, CTL_KEY_SLOW_START,
+		CTL_KEY_MIN_HEALTHY, CTL_KEY_WHEN_ALL_DOWN, CTL_KEY_PACKETS, CTL_KEY_BYTES,
+		CTL_KEY_FLOWS};
 	const json_t *service = json_object_get(result, CTL_KEY_SERVICE);
 	const json_t *table = json_object_get(service, CTL_KEY_TABLE);
 	const json_t *carry = json_object_get(service, CTL_KEY_CARRY);
 	char announced[ANNOUNCED_BYTES];
 
-	(void)printf("%-12s %s\n", CTL_KEY_SERVICE, shuntctl_text_of(service, CTL_KEY_NAME));
-	(void)printf("%-12s %s, %" JSON_INTEGER_FORMAT " slots\n", CTL_KEY_TABLE,
+	(void)printf("%-13s %s\n", CTL_KEY_SERVICE, shuntctl_text_of(service, CTL_KEY_NAME));
+	(void)printf("%-13s %s, %" JSON_INTEGER_FORMAT " slots\n", CTL_KEY_TABLE,
 		shuntctl_text_of(table, CTL_KEY_ALGORITHM), number_of(table, CTL_KEY_SIZE));
 	for (size_t i = 0; i < LB_N_ELEMENTS(keys); i++) {
 		const json_t *value = json_object_get(service, keys[i]);
 
 		if (json_is_integer(value))
-			(void)printf("%-12s %" JSON_INTEGER_FORMAT "\n", keys[i],
+			(void)printf("%-13s %" JSON_INTEGER_FORMAT "\n", keys[i],
 				json_integer_value(value));
 		else if (json_is_string(value))
-			(void)printf("%-12s %s\n", keys[i], json_string_value(value));
+			(void)printf("%-13s %s\n", keys[i], json_string_value(value));
 	}
 	for (size_t i = 0; i < json_array_size(carry); i++)
-		(void)printf("%-12s %s\n", CTL_KEY_CARRY,
+		(void)printf("%-13s %s\n", CTL_KEY_CARRY,
 			json_string_value(json_array_get(carry, i)));
 	print_quic(json_object_get(service, CTL_KEY_QUIC));
-	(void)printf("%-12s %s\n", CTL_KEY_ANNOUNCED,
+	print_health(json_object_get(service, CTL_KEY_HEALTH));
+	(void)printf("%-13s %s\n", CTL_KEY_ANNOUNCED,
 		announced_of(service, announced, sizeof(announced)));
 	(void)fputc('\n', stdout);
 	return print_backends(json_object_get(service, CTL_KEY_BACKENDS),

@@ -42,6 +42,7 @@ struct ctl_etcd_client {
 	CURL *easy;
 	size_t endpoint; /* that is asked */
 	char *token;     /* NULL: nobody has logged in */
+	unsigned int call_ms;
 	char error[CURL_ERROR_SIZE];
 };
 
@@ -131,6 +132,7 @@ ctl_etcd_client_create(const struct ctl_etcd_conf *conf, const atomic_bool *stop
 		return -ENOMEM;
 	client->conf = conf;
 	client->stop = stop;
+	client->call_ms = CTL_ETCD_CALL_MS;
 	client->multi = curl_multi_init();
 	client->easy = curl_easy_init();
 	if (client->multi == NULL || client->easy == NULL) {
@@ -458,7 +460,7 @@ post(struct exchange *exchange, const char *request, char why[CTL_ETCD_WHY_BYTES
 	char *url = NULL;
 	int ret = request == NULL || make_headers(client, &headers) != 0 ? -ENOMEM : 0;
 
-	exchange->until_ms = ctl_loop_now_ms() + CTL_ETCD_CALL_MS;
+	exchange->until_ms = ctl_loop_now_ms() + client->call_ms;
 	if (ret == 0 && asprintf(&url, "%s%s", endpoint_of(client), exchange->path) < 0) {
 		url = NULL;
 		ret = -ENOMEM;
@@ -609,15 +611,18 @@ int
 ctl_etcd_client_load(struct ctl_etcd_client *client, struct ctl_etcd_answer *out,
 	char why[CTL_ETCD_WHY_BYTES])
 {
+	const size_t n_members = client->conf->url.n_endpoints;
 	char *request = ctl_etcd_json_range(client->conf->url.key, false);
 	int ret = -ENOMEM;
 
-	for (size_t i = 0; i < client->conf->url.n_endpoints; i++) {
+	client->call_ms = ctl_etcd_member_ms(n_members);
+	for (size_t i = 0; i < n_members; i++) {
 		ret = load_once(client, request, out, why);
 		if (ret == 0 || ret == -ECANCELED || ret == -ENOMEM)
 			break;
 		ctl_etcd_client_turn(client);
 	}
+	client->call_ms = CTL_ETCD_CALL_MS;
 	free(request);
 	return ret;
 }

@@ -5,7 +5,7 @@
 /**
  * @file
  * Speaks with etcd, by libcurl, through the JSON gateway of its API v3. Each call blocks: for
- * CTL_ETCD_CALL_MS at most for each member of the cluster, a watch for as long as it lasts.
+ * CTL_ETCD_CALL_MS at most, and as long for a login; a watch for as long as it lasts.
  *
  * Nothing that comes is trusted: an answer is CTL_ETCD_ANSWER_BYTES_MAX long at most, whole, in
  * time, and what its reader takes (ctl_etcd_json.h).
@@ -21,6 +21,7 @@
 #include "ctl_etcd_url.h"
 
 #define CTL_ETCD_CALL_MS          5000u
+#define CTL_ETCD_LOAD_MS          10000u
 #define CTL_ETCD_CONNECT_MS       2000u
 #define CTL_ETCD_ANSWER_BYTES_MAX ((size_t)24 << 20)
 
@@ -88,7 +89,22 @@ void ctl_etcd_client_turn(struct ctl_etcd_client *client);
 int ctl_etcd_client_look(struct ctl_etcd_client *client, const struct ctl_etcd_client *as,
 	struct ctl_etcd_answer *out, char why[CTL_ETCD_WHY_BYTES]) lb_must_check;
 
-/** Read the key; members are asked in turns until one answers. */
+/**
+ * How long each of n members is waited for when the key is read: as long as another call,
+ * unless all of them would take longer than CTL_ETCD_LOAD_MS then. Milliseconds.
+ */
+static inline unsigned int
+ctl_etcd_member_ms(size_t n)
+{
+	const size_t share = CTL_ETCD_LOAD_MS / n;
+
+	return share < CTL_ETCD_CALL_MS ? (unsigned int)share : CTL_ETCD_CALL_MS;
+}
+
+/**
+ * Read the key; members are asked in turns until one answers, each for ctl_etcd_member_ms(),
+ * and that long for a login.
+ */
 int ctl_etcd_client_load(struct ctl_etcd_client *client, struct ctl_etcd_answer *out,
 	char why[CTL_ETCD_WHY_BYTES]) lb_must_check;
 

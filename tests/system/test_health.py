@@ -452,6 +452,10 @@ class Rows(HealthCase):
         self.assertNotIn("state: down", config)
         shown = daemon.json("service", "show", NAME)["service"]
         self.assertEqual(shown["health"]["interval"], "500ms")
+        text = daemon.ctl("service", "show", NAME)
+        self.assertRegex(text, r"(?m)^health +type http, port 9000, .*interval 500ms, ")
+        for line in (r"slow_start +10s", r"min_healthy +3", r"when_all_down +drop"):
+            self.assertRegex(text, rf"(?m)^{line}$")
         # What a change would do: only what it is about.
         self.write_more(daemon, {"control": METRICS}, {"rise": 9}, min_healthy=3,
                         slow_start="10s", when_all_down="drop")

@@ -58,10 +58,23 @@ test_no_end_of_tls_messages_is_not_waited_for(void **state)
 		why);
 }
 
+static void
+test_members_share_the_time_of_a_load(void **state)
+{
+	(void)state;
+	assert_int_equal(ctl_etcd_member_ms(1), CTL_ETCD_CALL_MS);
+	assert_int_equal(ctl_etcd_member_ms(2), CTL_ETCD_CALL_MS);
+	for (size_t n = 3; n <= 16; n++) {
+		assert_in_range(n * ctl_etcd_member_ms(n), CTL_ETCD_LOAD_MS - n,
+			CTL_ETCD_LOAD_MS);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_members_share_the_time_of_a_load),
 		cmocka_unit_test(test_no_end_of_tls_messages_is_not_waited_for),
 	};
 
