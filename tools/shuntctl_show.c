@@ -314,7 +314,7 @@ print_quic(const json_t *quic)
 	for (size_t i = 0; i < json_array_size(quic); i++) {
 		const json_t *config = json_array_get(quic, i);
 
-		(void)printf("%-13s config_id %" JSON_INTEGER_FORMAT
+		(void)printf("%-12s config_id %" JSON_INTEGER_FORMAT
 			     ", server ids of %" JSON_INTEGER_FORMAT
 			     " bytes, nonces of %" JSON_INTEGER_FORMAT ", %s key\n",
 			CTL_KEY_QUIC, number_of(config, CTL_KEY_CONFIG_ID),
@@ -335,7 +335,7 @@ print_health(json_t *health)
 
 	if (!json_is_object(health))
 		return;
-	(void)printf("%-13s ", CTL_KEY_HEALTH);
+	(void)printf("%-12s ", CTL_KEY_HEALTH);
 	json_object_foreach(health, key, value)
 	{
 		char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -363,24 +363,24 @@ print_service(const json_t *result)
 	const json_t *carry = json_object_get(service, CTL_KEY_CARRY);
 	char announced[ANNOUNCED_BYTES];
 
-	(void)printf("%-13s %s\n", CTL_KEY_SERVICE, shuntctl_text_of(service, CTL_KEY_NAME));
-	(void)printf("%-13s %s, %" JSON_INTEGER_FORMAT " slots\n", CTL_KEY_TABLE,
+	(void)printf("%-12s %s\n", CTL_KEY_SERVICE, shuntctl_text_of(service, CTL_KEY_NAME));
+	(void)printf("%-12s %s, %" JSON_INTEGER_FORMAT " slots\n", CTL_KEY_TABLE,
 		shuntctl_text_of(table, CTL_KEY_ALGORITHM), number_of(table, CTL_KEY_SIZE));
 	for (size_t i = 0; i < LB_N_ELEMENTS(keys); i++) {
 		const json_t *value = json_object_get(service, keys[i]);
 
 		if (json_is_integer(value))
-			(void)printf("%-13s %" JSON_INTEGER_FORMAT "\n", keys[i],
+			(void)printf("%-12s %" JSON_INTEGER_FORMAT "\n", keys[i],
 				json_integer_value(value));
 		else if (json_is_string(value))
-			(void)printf("%-13s %s\n", keys[i], json_string_value(value));
+			(void)printf("%-12s %s\n", keys[i], json_string_value(value));
 	}
 	for (size_t i = 0; i < json_array_size(carry); i++)
-		(void)printf("%-13s %s\n", CTL_KEY_CARRY,
+		(void)printf("%-12s %s\n", CTL_KEY_CARRY,
 			json_string_value(json_array_get(carry, i)));
 	print_quic(json_object_get(service, CTL_KEY_QUIC));
 	print_health(json_object_get(service, CTL_KEY_HEALTH));
-	(void)printf("%-13s %s\n", CTL_KEY_ANNOUNCED,
+	(void)printf("%-12s %s\n", CTL_KEY_ANNOUNCED,
 		announced_of(service, announced, sizeof(announced)));
 	(void)fputc('\n', stdout);
 	return print_backends(json_object_get(service, CTL_KEY_BACKENDS),
