@@ -293,15 +293,19 @@ class Rows(HealthCase):
             self.behave("s1", "endless")
             self.wait_for(daemon, "s1", "up")
 
-    def test_who_flaps_stays_out_for_a_while(self):
-        daemon = self.run_with(self.make({"rise": 1, "fall": 2, "flap_half_life": "4s"}))
-        self.wait_for_all(daemon, "up")
-        before = self.shown(daemon, "slots")
+    def let_flap(self, daemon):
+        """s1 fails and passes too often."""
         for _ in range(3):
             self.behave("s1", "503")
             self.wait_for(daemon, "s1", "down")
             self.behave("s1", "200")
             wait_until(lambda: self.backends(daemon)["s1"]["health"] != "down", "it passes")
+
+    def test_who_flaps_stays_out_for_a_while(self):
+        daemon = self.run_with(self.make({"rise": 1, "fall": 2, "flap_half_life": "4s"}))
+        self.wait_for_all(daemon, "up")
+        before = self.shown(daemon, "slots")
+        self.let_flap(daemon)
         self.assertEqual(self.backends(daemon)["s1"]["health"], "flapping", daemon.words())
         self.assertEqual(self.backends(daemon)["s1"]["slots"], 0)
         self.assertRegex(daemon.words(), r"web/s1 is up, but has failed too often: it stays out "
@@ -328,11 +332,7 @@ class Rows(HealthCase):
         daemon = self.run_with(self.make({"rise": 1, "fall": 2, "flap_half_life": "1h"}))
         self.wait_for_all(daemon, "up")
         before = self.shown(daemon, "slots")
-        for _ in range(3):
-            self.behave("s1", "503")
-            self.wait_for(daemon, "s1", "down")
-            self.behave("s1", "200")
-            wait_until(lambda: self.backends(daemon)["s1"]["health"] != "down", "it passes")
+        self.let_flap(daemon)
         self.assertEqual(self.shown(daemon, "slots")["s1"], 0)
         daemon.ctl("backend", "drain", f"{NAME}/s1")
         daemon.ctl("backend", "up", f"{NAME}/s1")
