@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include "dp_mbuf.h"
+#include "lb_hash_flow.h"
 #include "lb_service_lookup.h"
 
 static void
@@ -38,7 +39,7 @@ static void
 hash(struct bench_stages *s, unsigned int from, unsigned int to)
 {
 	for (unsigned int i = from; i < to; i++)
-		s->hashes[i] = lb_hash_flow(&s->packets[i].key, s->worker->flow_seed);
+		s->hashes[i] = lb_hash_flow_seeded(&s->worker->seeded, &s->packets[i].key);
 }
 
 static void
@@ -68,11 +69,12 @@ pick(struct bench_stages *s, unsigned int from, unsigned int to)
 		const struct lb_picker *picker =
 			services[s->services[i] & DP_MATCH_PLACE].picker;
 
-		lb_picker_prefetch(picker, lb_picker_slot(picker, s->hashes[i].pick));
+		lb_picker_prefetch(picker, lb_picker_slot(picker, lb_hash_slot(&s->hashes[i])));
 	}
 	for (unsigned int i = from; i < to; i++) {
 		const struct dp_service *service = &services[s->services[i] & DP_MATCH_PLACE];
-		const uint32_t slot = lb_picker_slot(service->picker, s->hashes[i].pick);
+		const uint32_t slot =
+			lb_picker_slot(service->picker, lb_hash_slot(&s->hashes[i]));
 
 		s->backends[i] = service->ids[lb_picker_backend(service->picker, slot)];
 	}

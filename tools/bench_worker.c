@@ -72,6 +72,7 @@ bench_worker_create(const struct bench_plane *plane, struct bench_gate *gate,
 	if (w == NULL)
 		return -ENOMEM;
 	w->plane = plane;
+	w->burst.is_brief = true; /* as the loop of shuntd has it */
 	w->gate = gate;
 	w->index = index;
 	w->worker = plane->dp->workers[index];
@@ -169,7 +170,6 @@ run_burst(struct bench_worker *w, unsigned int from)
 
 	for (unsigned int i = 0; i < DP_BURST_MAX; i++) {
 		burst->pkts[i] = w->pkts[from + i];
-		burst->wire_bytes[i] = burst->pkts[i]->pkt_len;
 		burst->now_ns[i] = now_ns;
 	}
 	burst->n = DP_BURST_MAX;

@@ -72,6 +72,12 @@ lb_bytes_swap16(uint16_t value)
 	return (uint16_t)(value << 8 | value >> 8);
 }
 
+static inline uint64_t
+lb_bytes_swap64(uint64_t value)
+{
+	return __builtin_bswap64(value);
+}
+
 static inline uint32_t
 lb_bytes_swap32(uint32_t value)
 {

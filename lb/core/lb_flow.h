@@ -36,6 +36,12 @@ struct lb_flow_words {
 static_assert(sizeof(struct lb_flow_words) == sizeof(struct lb_flow_key),
 	"words are all of a key");
 
+/** A key of IPv4, and nothing but what varies in it: its bytes, the first the lowest. */
+struct lb_flow_v4 {
+	uint64_t addresses; /**< source, destination */
+	uint64_t rest; /**< source port, destination port, protocol, three bytes of zeros */
+};
+
 /** What of the 5-tuple is hashed into the table. */
 enum lb_affinity {
 	LB_AFFINITY_5_TUPLE,

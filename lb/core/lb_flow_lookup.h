@@ -40,7 +40,7 @@ enum lb_flow_state {
  * tells a flow from 2^64 others; the rest word holds the remaining 16 bits of identity at
  * its top and all that changes below:
  *
- *	tag   63..16  place, its low 48 bits      15..0  pick, bits 15..0
+ *	tag   63..16  place, its top 48 bits      15..0  pick, bits 15..0
  *	rest  63..48  pick, bits 31..16           46..24 last seen, in ticks
  *	      23..4   backend id                  3      made by a SYN       2..0 state
  *
@@ -117,8 +117,8 @@ lb_flow_distance(const struct lb_flow_table *table, uint64_t tag)
  *
  * Both halves of the hash go through a multiplication with secret operands, and the halves of
  * the product are folded: the bucket then depends on all 128 bits and on the secret, and
- * neighbouring hashes do not land in neighbouring buckets. The bucket is the top bits of the
- * mixed place, 17 at least, and the tag its low 48: together, all 64 of them. The second
+ * neighbouring hashes do not land in neighbouring buckets. The bucket is the low bits of the
+ * mixed place, 17 at least, and the tag its top 48: together, all 64 of them. The second
  * bucket is the first and a distance that the tag says, which is never 0: whichever of the two
  * an entry lies in, that bucket and the tag tell the first.
  */
@@ -127,12 +127,13 @@ lb_flow_locate(const struct lb_flow_table *table, const struct lb_flow_hash *has
 {
 	const uint64_t place =
 		lb_mul_fold(hash->place ^ table->secret[0], hash->pick ^ table->secret[1]);
-	const uint32_t bucket = (uint32_t)(place >> (64 - table->n_buckets_log2));
+	const uint32_t bucket = (uint32_t)place & ((1u << table->n_buckets_log2) - 1);
+	const uint64_t tag = (place & ~UINT64_C(0xffff)) | (hash->pick & 0xffff);
 
 	return (struct lb_flow_place){
 		.bucket = bucket,
-		.second = bucket ^ lb_flow_distance(table, place << 16),
-		.tag = place << 16 | (hash->pick & 0xffff),
+		.second = bucket ^ lb_flow_distance(table, tag),
+		.tag = tag,
 		.rest = (hash->pick >> 16 & 0xffff) << LB_FLOW_PICK_SHIFT,
 	};
 }
@@ -290,9 +291,11 @@ lb_flow_find_in(const struct lb_flow_table *table, const struct lb_flow_place *p
 static inline uint64_t
 lb_flow_touched(uint64_t rest, enum lb_flow_event event, uint32_t tick)
 {
+	const uint64_t changes =
+		(uint64_t)LB_FLOW_SEEN_MASK << LB_FLOW_SEEN_SHIFT | LB_FLOW_STATE_MASK;
 	const uint64_t state = lb_flow_next_state[lb_flow_state_of(rest)][event];
 
-	return (lb_flow_with_seen(rest, tick) & ~LB_FLOW_STATE_MASK) | state;
+	return (rest & ~changes) | (uint64_t)tick << LB_FLOW_SEEN_SHIFT | state;
 }
 
 /** The rest word of a live entry of the flow in its first bucket; otherwise NULL. */

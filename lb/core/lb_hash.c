@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lb_hash_flow.h"
 
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "lb_compiler.h"
 
 struct lb_flow_hash
 lb_hash_flow(const struct lb_flow_key *key, uint64_t seed)
 {
-	return lb_hash_flow_inline(key, seed);
+	struct lb_hash_seeded seeded;
+
+	lb_hash_seed(&seeded, seed);
+	return lb_hash_flow_seeded(&seeded, key);
 }
 
 void
@@ -30,9 +38,29 @@ lb_hash_seed(struct lb_hash_seeded *out, uint64_t seed)
 	}
 	out->low_prime = UINT64_C(0x9e3779b185ebca87);
 	out->high_prime = UINT64_C(0x85ebca77c2b2ae63);
-	out->last_prime = UINT64_C(0x165667919e3779f9);
 	out->head = sizeof(struct lb_flow_key) * out->low_prime;
+	out->v4_low_flip = (secret[4] ^ secret[5]) - seed;
+	out->v4_high_flip = (secret[6] ^ secret[7]) + seed;
+	/* The length of 16 bytes, less one, stands at the top. */
+	out->v4_head = UINT64_C(15) << 54;
+	out->v4_half_prime = UINT64_C(0x85ebca77) - 1;
+	out->v4_prime = UINT64_C(0xc2b2ae3d27d4eb4f);
 	out->tail = (sizeof(struct lb_flow_key) - seed) * UINT64_C(0xc2b2ae3d27d4eb4f);
+}
+
+/* Of the 16 bytes in which keys of IPv4 differ. */
+static uint64_t
+pick_v4(const struct lb_flow_key *key, uint64_t seed)
+{
+	const size_t v4_at = LB_ADDR_BYTES - 4;
+	uint8_t bytes[sizeof(struct lb_flow_v4)] = {0};
+
+	memcpy(bytes, key->src.bytes + v4_at, 4);
+	memcpy(bytes + 4, key->dst.bytes + v4_at, 4);
+	memcpy(bytes + 8, &key->sport_be, 2);
+	memcpy(bytes + 10, &key->dport_be, 2);
+	bytes[12] = key->proto;
+	return XXH3_128bits_withSeed(bytes, sizeof(bytes), seed).low64;
 }
 
 uint64_t
@@ -45,6 +73,8 @@ lb_hash_pick(const struct lb_flow_key *key, enum lb_affinity affinity, uint64_t 
 	else if (affinity == LB_AFFINITY_SOURCE_IP_PORT)
 		part.sport_be = key->sport_be;
 
+	if (lb_addr_is_v4(&key->src))
+		return pick_v4(&part, seed);
 	return XXH3_128bits_withSeed(&part, sizeof(part), seed).low64;
 }
 

@@ -40,11 +40,11 @@ struct lb_usual {
 	/** Its key's words, as struct lb_flow_key has them in memory: source, destination, and
 	 *  ports with protocol. */
 	struct lb_flow_words key;
-	uint32_t ip_bytes; /**< IPv4 total length, or 40 + IPv6 payload length */
-	bool is_tcp;       /**< or it is UDP */
-	uint8_t tcp_flags; /**< 0 where it is UDP */
-	uint32_t tcp_seq;  /**< unspecified where it is UDP */
-	uint8_t tos;       /**< IPv4 TOS or IPv6 traffic class */
+	struct lb_flow_v4 v4; /**< the same of an IPv4 packet; of an IPv6 packet unspecified */
+	uint32_t ip_bytes;    /**< IPv4 total length, or 40 + IPv6 payload length */
+	bool is_tcp;          /**< or it is UDP */
+	uint8_t tcp_flags;    /**< 0 where it is UDP */
+	uint8_t tos;          /**< IPv4 TOS or IPv6 traffic class */
 };
 
 /* The second word of an IPv4 address, ::ffff:a.b.c.d; its first is 0. */
@@ -62,10 +62,10 @@ static inline bool
 lb_usual_take_l4(const uint8_t *p, uint8_t proto, uint32_t header_bytes, struct lb_usual *out)
 {
 	out->key.word[4] = (uint64_t)proto << 32 | lb_bytes_load32(p);
+	out->v4.rest = out->key.word[4];
 	out->is_tcp = proto == IPPROTO_TCP;
 	if (likely(out->is_tcp)) {
 		out->tcp_flags = p[LB_USUAL_TCP_FLAGS_AT];
-		out->tcp_seq = lb_bytes_swap32(lb_bytes_load32(p + LB_USUAL_TCP_SEQ_AT));
 		return likely(out->ip_bytes >= header_bytes + LB_USUAL_TCP_BYTES);
 	}
 	out->tcp_flags = 0;
@@ -104,6 +104,7 @@ lb_usual_parse_v4(const uint8_t *p, uint32_t n_bytes, struct lb_usual *out)
 	out->key.word[1] = lb_usual_mapped((uint32_t)(b >> 32));
 	out->key.word[2] = 0;
 	out->key.word[3] = lb_usual_mapped(dst);
+	out->v4.addresses = lb_bytes_load64(p + 12);
 	out->ip_bytes = ip_bytes;
 	return lb_usual_take_l4(p + LB_USUAL_V4_BYTES, p[9], LB_USUAL_V4_BYTES, out);
 }
@@ -140,19 +141,37 @@ lb_usual_parse_v6(const uint8_t *p, uint32_t n_bytes, struct lb_usual *out)
 	return lb_usual_take_l4(p + LB_USUAL_V6_BYTES, p[6], LB_USUAL_V6_BYTES, out);
 }
 
-/** A key from its words, and back. */
+/** The key of a usual packet's flow, once more from the packet. @param p  Its IP header. */
+static inline void
+lb_usual_read_key(const uint8_t *p, bool is_v6, struct lb_flow_words *out)
+{
+	if (is_v6) {
+		for (unsigned int i = 0; i < 4; i++)
+			out->word[i] = lb_bytes_load64(p + 8 + (size_t)8 * i);
+		out->word[4] = (uint64_t)p[6] << 32 | lb_bytes_load32(p + LB_USUAL_V6_BYTES);
+		return;
+	}
+	out->word[0] = 0;
+	out->word[1] = lb_usual_mapped(lb_bytes_load32(p + 12));
+	out->word[2] = 0;
+	out->word[3] = lb_usual_mapped(lb_bytes_load32(p + 16));
+	out->word[4] = (uint64_t)p[9] << 32 | lb_bytes_load32(p + LB_USUAL_V4_BYTES);
+}
+
+/** The sequence number of a usual packet that is TCP. @param p  Its IP header. */
+static inline uint32_t
+lb_usual_read_seq(const uint8_t *p, bool is_v6)
+{
+	p += is_v6 ? LB_USUAL_V6_BYTES : LB_USUAL_V4_BYTES;
+	return lb_bytes_load32_be(p + LB_USUAL_TCP_SEQ_AT);
+}
+
+/** A key from its words. */
 static inline void
 lb_usual_store_key(const struct lb_flow_words *words, struct lb_flow_key *out)
 {
 	for (unsigned int i = 0; i < LB_N_ELEMENTS(words->word); i++)
 		lb_bytes_store64((uint8_t *)out + (size_t)8 * i, words->word[i]);
-}
-
-static inline void
-lb_usual_load_key(const struct lb_flow_key *key, struct lb_flow_words *out)
-{
-	for (unsigned int i = 0; i < LB_N_ELEMENTS(out->word); i++)
-		out->word[i] = lb_bytes_load64((const uint8_t *)key + (size_t)8 * i);
 }
 
 #endif

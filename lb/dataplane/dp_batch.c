@@ -60,6 +60,8 @@ dp_batch_create(struct dp *dp, struct dp_batch **out)
 	if (batch == NULL)
 		return -ENOMEM;
 	batch->dp = dp;
+	batch->burst.is_cut = true;
+	batch->part.is_cut = true;
 
 	/* Beside a batch, what waits in either kind: its bytes are bounded. A pool is larger
 	 * than its cache by half of that. */

@@ -22,6 +22,7 @@ dp_choose_hash(struct dp_stages *s)
 	const struct dp_service *services = s->snapshot->services;
 	const uint64_t hash_seed = s->snapshot->hash_seed;
 	const uint64_t flow_seed = s->worker->flow_seed;
+	const struct lb_hash_seeded *seeded = &s->worker->seeded;
 	const uint16_t n = s->burst->n;
 	bool has_flows = false;
 
@@ -32,11 +33,11 @@ dp_choose_hash(struct dp_stages *s)
 
 		if (s->is_usual[i] || unlikely(d->verdict != LB_FORWARD))
 			continue;
-		hash = lb_hash_flow_inline(key, flow_seed);
+		hash = lb_hash_flow_seeded(seeded, key);
 		s->places[i] = lb_flow_locate(flows, &hash);
 		lb_flow_prefetch(flows, &s->places[i]);
 		d->hash = hash;
-		s->picks[i] = hash.pick;
+		s->picks[i] = lb_hash_slot(&hash);
 		if (unlikely(s->has_more[i] || hash_seed != flow_seed))
 			s->picks[i] = lb_hash_pick(key,
 				(enum lb_affinity)services[d->service].affinity, hash_seed);

@@ -11,6 +11,7 @@
 #include "dp_leave.h"
 #include "dp_mbuf.h"
 #include "dp_usual.h"
+#include "dp_usual_send.h"
 #include "lb_packet.h"
 #include "lb_service_lookup.h"
 #include "lb_tunnel.h"
@@ -293,9 +294,12 @@ encap_stage(struct dp_stages *s)
 	}
 }
 
-/* All but the outer headers, for what is not usual, and what is but of no known flow. */
+/*
+ * All but the outer headers, for what is not usual, and what is but of no known flow, from one
+ * on: all before it are usual, and have left.
+ */
 static void
-run_stages(struct dp_stages *s, unsigned int n_usual)
+run_stages(struct dp_stages *s, unsigned int from, unsigned int n_usual)
 {
 	const unsigned int n = s->burst->n;
 	bool has_flows = n_usual > 0;
@@ -309,9 +313,17 @@ run_stages(struct dp_stages *s, unsigned int n_usual)
 	if (!has_flows)
 		return;
 	lb_flow_table_expire(s->worker->flows, s->burst->now_ns[0]);
-	n_known = dp_usual_follow(s);
+	n_known = dp_usual_follow(s, from);
 	if (unlikely(n_known < n))
 		dp_choose(s, (uint16_t)n_known);
+}
+
+/* Of a burst that is not cut, for those that want to know, from one packet on. */
+static void
+note_wire_bytes(struct dp_burst *burst, unsigned int from)
+{
+	for (unsigned int i = from; i < burst->n && !burst->is_cut; i++)
+		burst->wire_bytes[i] = burst->pkts[i]->pkt_len;
 }
 
 /* Which packets a trace looks at, parsed while they are as they came. @return a bit of each. */
@@ -321,6 +333,7 @@ begin_trace(struct dp_trace *trace, struct dp_stages *s)
 	struct dp_burst *burst = s->burst;
 	const uint64_t traced = dp_trace_draw(trace, s->worker->index, burst->n);
 
+	note_wire_bytes(burst, 0);
 	for (uint64_t left = traced; left != 0; left &= left - 1) {
 		const unsigned int i = (unsigned int)__builtin_ctzll(left);
 
@@ -340,6 +353,20 @@ note_match(struct dp_worker *worker, const struct dp_snapshot *snapshot, uint64_
 	worker->match_since_ns = now_ns;
 }
 
+/* What is left of a burst, from one on. @return how many of all went the short way. */
+static unsigned int __attribute__((noinline))
+send_others(struct dp_stages *s, unsigned int from)
+{
+	unsigned int n_sent;
+
+	note_wire_bytes(s->burst, from);
+	run_stages(s, from, dp_usual_find(s, from));
+	n_sent = dp_usual_send(s, from);
+	if (unlikely(n_sent < s->burst->n))
+		encap_stage(s);
+	return n_sent;
+}
+
 unsigned int
 dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_burst *burst)
@@ -347,6 +374,7 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_trace *trace = dp_trace_of(worker->trace);
 	uint64_t traced = 0;
 	struct dp_stages s;
+	unsigned int n_sent = 0;
 	unsigned int n;
 
 	if (burst->n == 0)
@@ -361,15 +389,14 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	n = dp_usual_take(&s);
 	if (likely(n > 0)) {
 		lb_flow_table_expire(worker->flows, burst->now_ns[0]);
-		n = dp_usual_find(&s, n);
+		n_sent = dp_usual_send_known(&s, dp_usual_follow_known(&s),
+			burst->is_brief && trace == NULL);
 	}
-	run_stages(&s, n);
-	n = dp_usual_send(&s);
-	if (unlikely(n < burst->n))
-		encap_stage(&s);
+	if (unlikely(n_sent < burst->n))
+		n_sent = send_others(&s, n_sent);
 	if (unlikely(traced != 0))
 		dp_trace_burst(trace, worker->index, snapshot, burst, s.packets, traced);
-	return n;
+	return n_sent;
 }
 
 void
@@ -385,7 +412,8 @@ dp_forward_burst_plainly(struct dp_worker *worker, const struct dp_snapshot *sna
 	s.burst = burst;
 
 	note_match(worker, snapshot, burst->now_ns[0]);
+	note_wire_bytes(burst, 0);
 	memset(s.is_usual, 0, sizeof(s.is_usual));
-	run_stages(&s, 0);
+	run_stages(&s, 0, 0);
 	encap_stage(&s);
 }

@@ -48,6 +48,7 @@ dp_loop_create(struct dp *dp, struct dp_worker *worker, struct dp_loop **out)
 		return -ENOMEM;
 	loop->dp = dp;
 	loop->worker = worker;
+	loop->burst.is_brief = true;
 	for (unsigned int i = 0; i < DP_BURST_MAX; i++)
 		loop->uncounted[i].verdict = DP_PIECE;
 	*out = loop;
@@ -259,7 +260,8 @@ send_burst(struct dp_loop *loop)
 	const struct dp_port *port = &loop->dp->ports[place];
 	uint16_t n_sent;
 
-	if (worker->index >= port->nic.n_tx || is_down(&port->nic) || !leaves_by(burst, place))
+	if (worker->index >= port->nic.n_tx || is_down(&port->nic) ||
+		(loop->dp->n_ports > 1 && !leaves_by(burst, place)))
 		return false;
 	flush(loop, port, &loop->out[place]); /* what came before leaves before */
 	n_sent = rte_eth_tx_burst(port->nic.id, (uint16_t)worker->index, burst->pkts, n);
@@ -304,7 +306,6 @@ take(struct dp_loop *loop, struct rte_mbuf *m)
 	struct dp_burst *burst = &loop->burst;
 
 	burst->pkts[burst->n] = m;
-	burst->wire_bytes[burst->n] = m->pkt_len;
 	burst->now_ns[burst->n++] = loop->now_ns;
 	if (unlikely(burst->n == DP_BURST_MAX))
 		run_burst(loop);
@@ -366,8 +367,6 @@ take_all(struct dp_loop *loop, uint16_t n)
 {
 	struct dp_burst *burst = &loop->burst;
 
-	for (uint16_t i = 0; i < n; i++)
-		burst->wire_bytes[i] = burst->pkts[i]->pkt_len;
 	for (uint16_t i = 0; i < n; i++)
 		burst->now_ns[i] = loop->now_ns;
 	burst->n = n;

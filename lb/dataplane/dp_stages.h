@@ -25,15 +25,16 @@ struct dp_stages {
 
 	/* dp_usual.h: of packets that are usual this, of the others what follows. */
 	bool is_usual[DP_BURST_MAX];
-	bool asks[DP_BURST_MAX]; /**< for its service; or its neighbour has */
 	bool is_v6[DP_BURST_MAX];
 	bool is_tagged[DP_BURST_MAX]; /**< by one tag; of others it may be either */
 	bool has_tags;                /**< any of them is */
 	uint8_t tos[DP_BURST_MAX];
-	uint32_t tcp_seqs[DP_BURST_MAX]; /**< of SYNs */
-	struct lb_flow_words keys[DP_BURST_MAX];
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];
+	uint32_t ids[DP_BURST_MAX]; /**< of their backends, where they follow a known flow */
+	/* And of those that ask for their service this. */
+	bool asks[DP_BURST_MAX]; /**< itself; or its neighbour has */
+	struct lb_flow_words keys[DP_BURST_MAX];
 	/** Of its entry in its first bucket, as long as none moves; NULL: it is not there. */
 	uint64_t *rests[DP_BURST_MAX];
 

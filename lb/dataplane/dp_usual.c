@@ -8,8 +8,6 @@
 
 #include "dp_mbuf.h"
 #include "lb_bytes.h"
-#include "lb_csum.h"
-#include "lb_encap_write.h"
 #include "lb_hash_flow.h"
 #include "lb_martian.h"
 #include "lb_usual.h"
@@ -20,43 +18,59 @@
 
 /* What taking needs of what lies behind pointers, at hand. */
 struct taking {
+	const struct lb_flow_table flows;
+	const struct lb_hash_seeded seeded;
 	struct dp_stages *stages;
-	struct rte_mbuf **pkts;
 	struct dp_decision *decisions;
 };
 
-static inline bool
-take(struct taking *t, unsigned int i, const struct lb_usual *usual, bool is_v6)
+/* What is more than a packet of its flow. */
+static void __attribute__((noinline)) take_unusual_tcp(const struct taking *t, unsigned int i,
+	uint8_t tcp_flags, const struct lb_flow_place *place)
 {
-	struct dp_decision *d = &t->decisions[i];
-	enum lb_flow_event event = usual->is_tcp ? LB_FLOW_SEGMENT : LB_FLOW_DATAGRAM;
-
-	if (unlikely((usual->tcp_flags & TCP_UNUSUAL) != 0)) {
-		if ((usual->tcp_flags & (LB_TCP_FIN | LB_TCP_RST)) != 0)
-			event = LB_FLOW_CLOSE;
-		else if ((usual->tcp_flags & LB_TCP_ACK) == 0)
-			event = LB_FLOW_SYN;
-		t->stages->tcp_seqs[i] = usual->tcp_seq;
+	if ((tcp_flags & (LB_TCP_FIN | LB_TCP_RST)) != 0) {
+		t->decisions[i].event = LB_FLOW_CLOSE;
+	} else if ((tcp_flags & LB_TCP_ACK) == 0) {
+		t->decisions[i].event = LB_FLOW_SYN;
+		/* It begins a flow, but for few. */
+		lb_flow_prefetch_second(&t->flows, place);
 	}
-	d->event = (uint8_t)event;
-	t->stages->keys[i] = usual->key;
-	t->stages->is_v6[i] = is_v6;
-	t->stages->tos[i] = usual->tos;
+}
+
+static inline void
+take(const struct taking *t, unsigned int i, const struct lb_usual *usual, bool is_v6)
+{
+	struct dp_stages *s = t->stages;
+	struct dp_decision *d = &t->decisions[i];
+	struct lb_flow_place place;
+
+	s->is_v6[i] = is_v6;
+	s->tos[i] = usual->tos;
 	d->ip_bytes = usual->ip_bytes;
-	d->service = DP_NONE;
-	/* Of a known flow, if it stays usual. */
-	d->slot = DP_NONE;
-	d->verdict = LB_FORWARD;
-	d->flow = DP_FLOW_HIT;
-	d->is_new_flow = false;
-	d->has_more = false;
-	return true;
+	d->event = usual->is_tcp ? LB_FLOW_SEGMENT : LB_FLOW_DATAGRAM;
+	d->hash = is_v6 ? lb_hash_flow_v6(&t->seeded, &usual->key)
+			: lb_hash_flow_v4(&t->seeded, &usual->v4);
+	place = lb_flow_locate(&t->flows, &d->hash);
+	lb_flow_prefetch(&t->flows, &place);
+	s->buckets[i] = place.bucket;
+	s->tags[i] = place.tag;
+	if (unlikely((usual->tcp_flags & TCP_UNUSUAL) != 0))
+		take_unusual_tcp(t, i, usual->tcp_flags, &place);
+}
+
+/* The IP header of a usual packet's frame. */
+static inline const uint8_t *
+ip_of(const struct dp_stages *s, unsigned int i)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(s->burst->pkts[i], const uint8_t *);
+
+	return frame + LB_USUAL_IP_OFFSET + (unlikely(s->is_tagged[i]) ? TAG_BYTES : 0);
 }
 
 static inline bool
-take_packet(struct taking *t, unsigned int i)
+take_packet(const struct taking *t, unsigned int i)
 {
-	const struct rte_mbuf *m = t->pkts[i];
+	const struct rte_mbuf *m = t->stages->burst->pkts[i];
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	uint32_t n_bytes = m->data_len;
 	struct lb_usual usual;
@@ -77,53 +91,29 @@ take_packet(struct taking *t, unsigned int i)
 		memcpy(&ethertype, frame + LB_USUAL_IP_OFFSET - 2, 2);
 	}
 	frame += LB_USUAL_IP_OFFSET;
-	if (likely(ethertype == htons(RTE_ETHER_TYPE_IPV4)))
-		return lb_usual_parse_v4(frame, n_bytes - LB_USUAL_IP_OFFSET, &usual) &&
-		       take(t, i, &usual, false);
-	return ethertype == htons(RTE_ETHER_TYPE_IPV6) && n_bytes >= LB_USUAL_V6_READ_BYTES &&
-	       lb_usual_parse_v6(frame, n_bytes - LB_USUAL_IP_OFFSET, &usual) &&
-	       take(t, i, &usual, true);
-}
-
-/*
- * A hash is a long chain of multiplications. Alone in a loop, those of several packets overlap
- * as far as the processor looks ahead.
- */
-static void
-locate(struct dp_stages *s)
-{
-	const struct lb_flow_table flows = *s->worker->flows;
-	const struct lb_hash_seeded seeded = s->worker->seeded;
-	struct dp_decision *decisions = s->burst->decisions;
-	const unsigned int n = s->burst->n;
-
-	for (unsigned int i = 0; i < n; i++) {
-		struct lb_flow_place place;
-		struct lb_flow_hash hash;
-
-		if (unlikely(!s->is_usual[i]))
-			continue;
-		hash = lb_hash_flow_words(&seeded, &s->keys[i]);
-		place = lb_flow_locate(&flows, &hash);
-		lb_flow_prefetch(&flows, &place);
-		/* It begins a flow, but for few. */
-		if (unlikely(decisions[i].event == LB_FLOW_SYN))
-			lb_flow_prefetch_second(&flows, &place);
-		s->buckets[i] = place.bucket;
-		s->tags[i] = place.tag;
-		decisions[i].hash = hash;
+	if (likely(ethertype == htons(RTE_ETHER_TYPE_IPV4))) {
+		if (unlikely(!lb_usual_parse_v4(frame, n_bytes - LB_USUAL_IP_OFFSET, &usual)))
+			return false;
+		take(t, i, &usual, false);
+		return true;
 	}
+	if (ethertype != htons(RTE_ETHER_TYPE_IPV6) || n_bytes < LB_USUAL_V6_READ_BYTES ||
+		!lb_usual_parse_v6(frame, n_bytes - LB_USUAL_IP_OFFSET, &usual))
+		return false;
+	take(t, i, &usual, true);
+	return true;
 }
 
 unsigned int
 dp_usual_take(struct dp_stages *s)
 {
-	const unsigned int n = s->burst->n;
-	struct taking t = {
+	const struct taking t = {
+		.flows = *s->worker->flows,
+		.seeded = s->worker->seeded,
 		.stages = s,
-		.pkts = s->burst->pkts,
 		.decisions = s->burst->decisions,
 	};
+	const unsigned int n = s->burst->n;
 	unsigned int n_usual = 0;
 
 	memset(s->is_tagged, 0, sizeof(s->is_tagged));
@@ -132,7 +122,6 @@ dp_usual_take(struct dp_stages *s)
 		s->is_usual[i] = take_packet(&t, i);
 		n_usual += s->is_usual[i];
 	}
-	locate(s);
 	return n_usual;
 }
 
@@ -185,8 +174,10 @@ static inline void
 ask(struct dp_stages *s, struct asking *asking, unsigned int i)
 {
 	const struct lb_service_table *match = s->snapshot->match;
-	const struct lb_flow_words *words = &s->keys[i];
 	const bool is_v6 = s->is_v6[i];
+	struct lb_flow_words *words = &s->keys[i];
+
+	lb_usual_read_key(ip_of(s, i), is_v6, words);
 
 	asking->of[asking->n++] = (uint8_t)i;
 	s->asks[i] = !is_same(&asking->last, words, is_v6);
@@ -254,22 +245,37 @@ hear(struct dp_stages *s, const struct asking *asking)
 			continue;
 		picker = snapshot->services[service].picker;
 		if (likely(picker != NULL))
-			lb_picker_prefetch(picker, lb_picker_slot(picker, d->hash.pick));
+			lb_picker_prefetch(picker,
+				lb_picker_slot(picker, lb_hash_slot(&d->hash)));
 	}
 	return n_left;
 }
 
-static inline void
-prefetch_backend(const struct dp_stages *s, uint32_t id, bool is_v6)
-{
-	const struct dp_backend *backend = &s->snapshot->backends[id];
+/* Where a backend's lines lie. An id may be beyond those there are: nothing is read there. */
+struct backend_lines {
+	uintptr_t backends;
+	uintptr_t counts;
+};
 
-	__builtin_prefetch(backend, 0, DP_TO_L2);
+static inline struct backend_lines
+backend_lines(const struct dp_stages *s)
+{
+	return (struct backend_lines){(uintptr_t)s->snapshot->backends,
+		(uintptr_t)s->worker->backends};
+}
+
+static inline void
+prefetch_backend(struct backend_lines lines, uint32_t id, bool is_v6)
+{
+	const uintptr_t backend = lines.backends + id * sizeof(struct dp_backend);
+
+	__builtin_prefetch((const void *)backend, 0, DP_TO_L2);
 	/* An outer IPv6 header, of most that carry IPv6, reaches into the next line. */
 	if (is_v6)
-		__builtin_prefetch((const uint8_t *)backend + LB_CACHE_LINE, 0, DP_TO_L2);
+		__builtin_prefetch((const void *)(backend + LB_CACHE_LINE), 0, DP_TO_L2);
 	/* It is counted when it has left. */
-	__builtin_prefetch(&s->worker->backends[id], 1, DP_TO_L2);
+	__builtin_prefetch((const void *)(lines.counts + id * sizeof(struct dp_backend_counts)),
+		1, DP_TO_L2);
 }
 
 /*
@@ -278,7 +284,7 @@ prefetch_backend(const struct dp_stages *s, uint32_t id, bool is_v6)
  * its flow's entry.
  */
 static void
-count_asked_ticks(const struct dp_stages *s, uint32_t *ticks)
+count_asked_ticks(const struct dp_stages *s, uint32_t ticks[static LB_FLOW_N_EVENTS])
 {
 	const uint8_t shift = s->worker->flows->tick_shift;
 	const uint64_t n =
@@ -291,29 +297,119 @@ count_asked_ticks(const struct dp_stages *s, uint32_t *ticks)
 	ticks[LB_FLOW_CLOSE] = asked;
 }
 
-unsigned int
-dp_usual_find(struct dp_stages *s, unsigned int n_usual)
+/* Ticks since an entry was seen below which a packet follows it unasked, by state and event. */
+struct known_ticks {
+	uint32_t below[LB_FLOW_N_STATES][LB_FLOW_N_EVENTS];
+};
+
+static void
+count_known_ticks(const struct dp_stages *s, struct known_ticks *known)
 {
 	const struct lb_flow_table *flows = s->worker->flows;
-	const struct dp_decision *decisions = s->burst->decisions;
-	const uint32_t tick = lb_flow_tick(flows, s->burst->now_ns[0]);
-	const unsigned int n = s->burst->n;
-	struct asking asking;
-	uint32_t asked_ticks[LB_FLOW_N_EVENTS];
+	uint32_t asked[LB_FLOW_N_EVENTS];
 
-	asking.last = (struct question){{0, 0}, 0, 0};
-	asking.n = 0;
-	count_asked_ticks(s, asked_ticks);
-	for (unsigned int i = 0; i < n; i++) {
+	count_asked_ticks(s, asked);
+	for (unsigned int event = 0; event < LB_FLOW_N_EVENTS; event++)
+		known->below[LB_FLOW_FREE][event] = 0;
+	for (unsigned int state = LB_FLOW_FREE + 1; state < LB_FLOW_N_STATES; state++) {
+		const uint32_t alive = flows->timeout_ticks[state] + 1;
+
+		for (unsigned int event = 0; event < LB_FLOW_N_EVENTS; event++)
+			known->below[state][event] =
+				asked[event] < alive ? asked[event] : alive;
+	}
+}
+
+static inline uint64_t *
+find_known(struct lb_flow_bucket *bucket, uint64_t tag, uint64_t pick, uint8_t event,
+	const struct known_ticks *known, uint32_t tick)
+{
+	uint32_t ways = lb_flow_match(bucket->tag, tag);
+
+	for (; likely(ways != 0); ways &= ways - 1) {
+		uint64_t *rest = &bucket->rest[(uint32_t)__builtin_ctz(ways)];
+
+		if (likely((*rest ^ pick << (LB_FLOW_PICK_SHIFT - 16)) >> LB_FLOW_PICK_SHIFT ==
+				    0 &&
+			    lb_flow_ticks_since_seen(*rest, tick) <
+				    known->below[lb_flow_state_of(*rest)][event]))
+			return rest;
+	}
+	return NULL;
+}
+
+unsigned int
+dp_usual_follow_known(struct dp_stages *s)
+{
+	const struct dp_decision *decisions = s->burst->decisions;
+	struct lb_flow_bucket *buckets = s->worker->flows->buckets;
+	const uint32_t tick = lb_flow_tick(s->worker->flows, s->burst->now_ns[0]);
+	const struct backend_lines lines = backend_lines(s);
+	const unsigned int n = s->burst->n;
+	struct known_ticks known;
+	unsigned int i;
+
+	/* Times never go back. */
+	if (unlikely(s->burst->now_ns[n - 1] != s->burst->now_ns[0]))
+		return 0;
+	count_known_ticks(s, &known);
+	for (i = 0; i < n; i++) {
 		const struct dp_decision *d = &decisions[i];
 		uint64_t *rest;
 
 		if (unlikely(!s->is_usual[i]))
+			break;
+		rest = find_known(&buckets[s->buckets[i]], s->tags[i], d->hash.pick, d->event,
+			&known, tick);
+		if (unlikely(rest == NULL))
+			break;
+		s->ids[i] = lb_flow_backend_of(*rest);
+		prefetch_backend(lines, s->ids[i], s->is_v6[i]);
+		*rest = lb_flow_touched(*rest, (enum lb_flow_event)d->event, tick);
+	}
+	return i;
+}
+
+/* What all have in common, unless they turn out not to be usual. */
+static inline void
+begin_decision(struct dp_decision *d)
+{
+	d->service = DP_NONE;
+	/* Of a known flow, if it stays usual. */
+	d->slot = DP_NONE;
+	d->verdict = LB_FORWARD;
+	d->flow = DP_FLOW_HIT;
+	d->is_new_flow = false;
+	d->has_more = false;
+}
+
+unsigned int
+dp_usual_find(struct dp_stages *s, unsigned int from)
+{
+	const struct lb_flow_table *flows = s->worker->flows;
+	struct dp_decision *decisions = s->burst->decisions;
+	const uint32_t tick = lb_flow_tick(flows, s->burst->now_ns[0]);
+	const unsigned int n = s->burst->n;
+	const struct backend_lines lines = backend_lines(s);
+	struct asking asking;
+	uint32_t asked_ticks[LB_FLOW_N_EVENTS];
+	unsigned int n_usual = from;
+
+	asking.last = (struct question){{0, 0}, 0, 0};
+	asking.n = 0;
+	count_asked_ticks(s, asked_ticks);
+	for (unsigned int i = from; i < n; i++) {
+		struct dp_decision *d = &decisions[i];
+		uint64_t *rest;
+
+		if (unlikely(!s->is_usual[i]))
 			continue;
+		n_usual++;
+		begin_decision(d);
 		rest = lb_flow_find_rest(flows, s->buckets[i], s->tags[i], d->hash.pick, tick);
 		s->rests[i] = rest;
 		if (likely(rest != NULL)) {
-			prefetch_backend(s, lb_flow_backend_of(*rest), s->is_v6[i]);
+			prefetch_backend(lines, lb_flow_backend_of(*rest), s->is_v6[i]);
 			/* Its last packet has been asked about. */
 			if (likely(lb_flow_ticks_since_seen(*rest, tick) <
 				    asked_ticks[d->event]))
@@ -344,7 +440,7 @@ follow(const struct dp_stages *s, struct dp_decision *d, uint64_t *rest, uint32_
 }
 
 unsigned int
-dp_usual_follow(struct dp_stages *s)
+dp_usual_follow(struct dp_stages *s, unsigned int from)
 {
 	struct dp_decision *decisions = s->burst->decisions;
 	const uint64_t *now_ns = s->burst->now_ns;
@@ -353,7 +449,7 @@ dp_usual_follow(struct dp_stages *s)
 	const unsigned int n = s->burst->n;
 	unsigned int i;
 
-	for (i = 0; i < n; i++)
+	for (i = from; i < n; i++)
 		if (unlikely(!s->is_usual[i] || s->rests[i] == NULL || now_ns[i] != first_ns ||
 			     !follow(s, &decisions[i], s->rests[i], tick)))
 			break;
@@ -394,13 +490,13 @@ begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *plac
 	if (unlikely(lb_martian_words(s->snapshot->match, s->snapshot->own, s->snapshot->n_own,
 		    words, words + 2)))
 		return false;
-	d->slot = lb_picker_slot(service->picker, d->hash.pick);
+	d->slot = lb_picker_slot(service->picker, lb_hash_slot(&d->hash));
 	d->backend = service->ids[lb_picker_backend(service->picker, d->slot)];
 	d->flow = DP_FLOW_MISS;
 	d->is_new_flow = true;
-	prefetch_backend(s, d->backend, s->is_v6[i]);
+	prefetch_backend(backend_lines(s), d->backend, s->is_v6[i]);
 	ref = lb_flow_insert_at(worker->flows, place, d->backend, (enum lb_flow_event)d->event,
-		s->tcp_seqs[i], s->burst->now_ns[i]);
+		is_syn ? lb_usual_read_seq(ip_of(s, i), s->is_v6[i]) : 0, s->burst->now_ns[i]);
 	if (unlikely(worker->flows->keys != NULL))
 		keep_key(s, i, ref);
 	dp_count(&worker->backends[d->backend].flows, 1);
@@ -423,7 +519,7 @@ decide(struct dp_stages *s, unsigned int i, uint64_t *rest)
 		if (likely(ref == LB_FLOW_NONE))
 			return begin_flow(s, i, &place);
 		rest = lb_flow_rest(flows, ref);
-		prefetch_backend(s, lb_flow_backend_of(*rest), s->is_v6[i]);
+		prefetch_backend(backend_lines(s), lb_flow_backend_of(*rest), s->is_v6[i]);
 	}
 	return follow(s, d, rest, lb_flow_tick(flows, now_ns));
 }
@@ -453,7 +549,10 @@ dp_usual_leave(struct dp_stages *s, unsigned int i)
 	struct dp_decision *d = &burst->decisions[i];
 
 	if (d->service == DP_NONE) {
-		const uint32_t found = find_plainly(s, i);
+		uint32_t found;
+
+		lb_usual_read_key(ip_of(s, i), s->is_v6[i], &s->keys[i]);
+		found = find_plainly(s, i);
 
 		if (found != LB_SERVICE_NONE)
 			d->service = found & DP_MATCH_PLACE;
@@ -468,141 +567,4 @@ dp_usual_leave(struct dp_stages *s, unsigned int i)
 	s->is_usual[i] = false;
 	if (dp_mbuf_parse(burst->pkts[i], burst->wire_bytes[i], &s->packets[i]) != LB_FORWARD)
 		d->verdict = LB_DROP_TRUNCATED; /* it is not: it has been parsed */
-}
-
-static inline void
-write_outer(const struct dp_stages *s, unsigned int i, const struct dp_backend *backend,
-	uint8_t *ip)
-{
-	const struct dp_decision *d = &s->burst->decisions[i];
-	struct lb_encap_packet inner = {
-		.is_v6 = s->is_v6[i],
-		.tos = s->tos[i],
-		.entropy = lb_hash_entropy(&d->hash),
-		.inner_bytes = (uint16_t)d->ip_bytes,
-	};
-
-	if (lb_encap_needs_sum(&backend->encap))
-		inner.inner_sum = lb_csum_add(0, ip, d->ip_bytes);
-	lb_encap_write_outer(&backend->encap, &inner, ip - backend->encap.n_bytes);
-}
-
-/* Of a packet without a tag, that leaves without one, from where its backend says. */
-static inline bool
-encap(const struct dp_stages *s, unsigned int i, struct dp_decision *d)
-{
-	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
-	struct rte_mbuf *m = s->burst->pkts[i];
-	const uint32_t n_bytes = backend->encap.n_bytes;
-	const uint32_t ip_bytes = d->ip_bytes;
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-
-	d->service = backend->service;
-	if (unlikely(ip_bytes > backend->plain_bytes || n_bytes > m->data_off))
-		return false;
-	if (likely(n_bytes > 0)) {
-		write_outer(s, i, backend, frame + LB_USUAL_IP_OFFSET);
-		frame -= n_bytes;
-		memcpy(frame, &backend->ether, sizeof(backend->ether));
-		m->data_off = (uint16_t)(m->data_off - n_bytes);
-	} else {
-		memcpy(frame, &backend->ether, offsetof(struct dp_ether, type_be));
-	}
-	m->data_len = (uint16_t)(LB_USUAL_IP_OFFSET + ip_bytes + n_bytes);
-	m->pkt_len = LB_USUAL_IP_OFFSET + ip_bytes + n_bytes;
-	d->port = backend->port;
-	return true;
-}
-
-/* The tag that a frame leaves with, of the one that it came with, if any. @return its bytes. */
-static inline uint32_t
-tag_of(const struct dp_backend *backend, const uint8_t *tag, uint8_t out[static TAG_BYTES])
-{
-	static const uint8_t none[TAG_BYTES] = {RTE_ETHER_TYPE_VLAN >> 8};
-
-	if (backend->vlan == DP_VLAN_NONE || (backend->vlan == DP_VLAN_KEEP && tag == NULL))
-		return 0;
-	memcpy(out, tag != NULL ? tag : none, TAG_BYTES);
-	if (backend->vlan != DP_VLAN_KEEP) {
-		out[2] = (uint8_t)((out[2] & TAG_PRIORITY_MASK) | backend->vlan >> 8);
-		out[3] = (uint8_t)backend->vlan;
-	}
-	return TAG_BYTES;
-}
-
-/* The same with a tag, before or after, or from the address that it came to. */
-static bool
-encap_tagged(const struct dp_stages *s, unsigned int i, struct dp_decision *d)
-{
-	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
-	struct rte_mbuf *m = s->burst->pkts[i];
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-	uint8_t *type = frame + offsetof(struct dp_ether, type_be);
-	struct dp_ether ether = backend->ether;
-	const uint32_t n_bytes = backend->encap.n_bytes;
-	uint8_t tag[TAG_BYTES];
-	const uint32_t tag_bytes = tag_of(backend, s->is_tagged[i] ? type : NULL, tag);
-
-	if (s->is_tagged[i])
-		type += TAG_BYTES;
-	d->service = backend->service;
-	if (d->ip_bytes > backend->plain_bytes || n_bytes + tag_bytes > m->data_off)
-		return false;
-	/* Before it is written over. */
-	if (!backend->has_source)
-		memcpy(ether.src.bytes, frame, sizeof(ether.src.bytes));
-	if (n_bytes > 0)
-		write_outer(s, i, backend, type + sizeof(ether.type_be));
-	else
-		memcpy(&ether.type_be, type, sizeof(ether.type_be));
-	type -= n_bytes;
-	memcpy(type, &ether.type_be, sizeof(ether.type_be));
-	type -= tag_bytes;
-	memcpy(type, tag, tag_bytes);
-	type -= offsetof(struct dp_ether, type_be);
-	memcpy(type, &ether, offsetof(struct dp_ether, type_be));
-	m->data_off = (uint16_t)(m->data_off + (type - frame));
-	m->pkt_len = (uint32_t)sizeof(ether) + tag_bytes + n_bytes + d->ip_bytes;
-	m->data_len = (uint16_t)m->pkt_len;
-	d->port = backend->port;
-	return true;
-}
-
-/* Decided, but not for this way of leaving. */
-static void __attribute__((noinline, cold)) leave_decided(struct dp_stages *s, unsigned int i)
-{
-	struct dp_decision *d = &s->burst->decisions[i];
-	const struct dp_decision decided = *d;
-
-	dp_usual_leave(s, i);
-	d->backend = decided.backend;
-	d->slot = decided.slot;
-	d->flow = decided.flow;
-	d->is_new_flow = decided.is_new_flow;
-}
-
-static inline unsigned int
-send_all(struct dp_stages *s, bool is_plain)
-{
-	struct dp_burst *burst = s->burst;
-	const unsigned int n = burst->n;
-	unsigned int n_left = 0;
-
-	for (unsigned int i = 0; i < n; i++) {
-		struct dp_decision *d = &burst->decisions[i];
-
-		if (likely(s->is_usual[i] &&
-			    (is_plain ? encap(s, i, d) : encap_tagged(s, i, d))))
-			continue;
-		n_left++;
-		if (s->is_usual[i])
-			leave_decided(s, i);
-	}
-	return n - n_left;
-}
-
-unsigned int
-dp_usual_send(struct dp_stages *s)
-{
-	return s->snapshot->is_plain && !s->has_tags ? send_all(s, true) : send_all(s, false);
 }

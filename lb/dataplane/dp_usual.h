@@ -14,34 +14,45 @@
 #include "dp_stages.h"
 
 /**
- * Take the burst's usual packets: is_usual, and of those the decision but for service and flow,
- * and the place, whose second bucket is not computed.
+ * Take the burst's usual packets: is_usual, and of those what dp_stages.h says, and of the
+ * decision hash, ip_bytes and event.
  *
  * @return how many they are.
  */
 unsigned int dp_usual_take(struct dp_stages *s);
 
 /**
- * Look into the first buckets of usual packets' flows, and ask for what each will need: the
- * backend of one that is there, another place for one that is not. What is found holds as long
- * as no entry moves. The table has been told the time of the burst's first.
+ * Follow the entries of known flows, in order, up to the first packet that is not usual, not in
+ * its flow's first bucket, or has to be asked about: of flows whose last packet came when
+ * services were matched as they are now, nobody has to ask again. Their ids are found, and the
+ * entries touched. The table has been told the time of the burst's first.
  *
- * And find their services: of flows whose last packet came when services were matched as they
- * are now, nobody has to ask again. Those of no service, and of one that looks at more than
- * their flow, are not usual any more.
+ * To follow an entry twice in a burst is to follow it once.
  *
- * @param n_usual  How many there are.
- * @return how many are left.
+ * @return that packet's index; 0 of a burst of several times.
  */
-unsigned int dp_usual_find(struct dp_stages *s, unsigned int n_usual);
+unsigned int dp_usual_follow_known(struct dp_stages *s);
 
 /**
- * Follow the entries of usual packets, in order, up to the first packet that is not usual or
- * not found.
+ * Look into the first buckets of usual packets' flows from one on, and ask for what each will
+ * need: the backend of one that is there, another place for one that is not. What is found
+ * holds as long as no entry moves. And begin their decisions.
+ *
+ * And find their services. Those of no service, and of one that looks at more than their flow,
+ * are not usual any more.
+ *
+ * @param from  The first; all before it are usual.
+ * @return how many of all are.
+ */
+unsigned int dp_usual_find(struct dp_stages *s, unsigned int from);
+
+/**
+ * Follow the entries of usual packets from one on, in order, up to the first packet that is not
+ * usual or not found.
  *
  * @return that packet's index: all before it are decided.
  */
-unsigned int dp_usual_follow(struct dp_stages *s);
+unsigned int dp_usual_follow(struct dp_stages *s, unsigned int from);
 
 /**
  * Decide on usual packets that come later, in order: they follow their entries, or begin flows.
@@ -55,12 +66,5 @@ unsigned int dp_usual_decide(struct dp_stages *s, unsigned int from, bool *is_st
 
 /** Leave one to the stages, with its packet and its service as they want them. */
 void dp_usual_leave(struct dp_stages *s, unsigned int i);
-
-/**
- * Give those that are decided their outer headers.
- *
- * @return how many it did: of the others is_usual is unset, and they are as they were.
- */
-unsigned int dp_usual_send(struct dp_stages *s);
 
 #endif

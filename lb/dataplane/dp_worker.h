@@ -41,10 +41,16 @@ struct dp_mail {
  */
 struct dp_burst {
 	struct rte_mbuf *pkts[DP_BURST_MAX];
-	uint64_t now_ns[DP_BURST_MAX];     /**< when each came; never going back */
-	uint32_t wire_bytes[DP_BURST_MAX]; /**< on the wire: pkt_len, but for a cut capture */
+	uint64_t now_ns[DP_BURST_MAX]; /**< when each came; never going back */
+	/** Of each on the wire, where is_cut; otherwise pkt_len, and the packet path's to
+	 * write. */
+	uint32_t wire_bytes[DP_BURST_MAX];
 	struct dp_decision decisions[DP_BURST_MAX]; /**< the result */
 	uint16_t n;                                 /**< 0..DP_BURST_MAX */
+	bool is_cut; /**< of a capture, which may have less of a packet than was on the wire */
+	/** Of a burst that is all forwarded, in a frame each, backend, ip_bytes and port are
+	 * all that is wanted of the decisions. */
+	bool is_brief;
 	bool is_placed; /**< each packet is this worker's: none is handed on */
 	/** How the device that they came by spreads packets; not looked at where is_placed. */
 	const struct dp_rss *rss;

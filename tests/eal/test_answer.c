@@ -127,7 +127,6 @@ run(const struct dp_snapshot *snapshot, const char *target, uint16_t port,
 	m->port = port;
 	burst.n = 1;
 	burst.pkts[0] = m;
-	burst.wire_bytes[0] = m->pkt_len;
 	/* Nothing of it belongs to a flow. */
 	dp_forward_burst(&nobody, snapshot, &burst);
 	*verdict = (enum lb_verdict)burst.decisions[0].verdict;

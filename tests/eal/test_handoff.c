@@ -104,7 +104,6 @@ run(struct plane *plane, unsigned int worker, struct rte_mbuf *m, bool is_placed
 
 	burst->n = 1;
 	burst->pkts[0] = m;
-	burst->wire_bytes[0] = m->pkt_len;
 	burst->now_ns[0] = 1;
 	burst->is_placed = is_placed;
 	burst->rss = &plane->rss;

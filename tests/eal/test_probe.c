@@ -203,7 +203,6 @@ run(struct dp *dp, const uint8_t *frame, size_t n)
 	burst.n = 1;
 	burst.is_placed = true;
 	burst.pkts[0] = m;
-	burst.wire_bytes[0] = m->pkt_len;
 	(void)dp_worker_burst(dp->workers[1], &burst);
 	verdict = burst.decisions[0].verdict;
 	if (verdict != DP_AWAY)
