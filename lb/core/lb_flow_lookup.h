@@ -82,6 +82,7 @@ struct lb_flow_table {
 	uint8_t tick_shift;     /* a tick is 2^tick_shift ns */
 	uint8_t n_buckets_log2; /* 17..28 */
 	uint8_t period_log2;    /* the whole table is swept in 2^period_log2 ticks */
+	uint32_t bucket_mask;   /* buckets - 1 */
 
 	alignas(LB_CACHE_LINE) uint64_t last_tick; /* of the last expire; does not wrap */
 	uint64_t sweep_rest;                       /* of a bucket, in 2^-period_log2 */
@@ -109,7 +110,7 @@ struct lb_flow_place {
 static inline uint32_t
 lb_flow_distance(const struct lb_flow_table *table, uint64_t tag)
 {
-	return ((uint32_t)(tag >> 16) & ((1u << table->n_buckets_log2) - 1)) | 1;
+	return ((uint32_t)(tag >> 16) & table->bucket_mask) | 1;
 }
 
 /**
@@ -127,7 +128,7 @@ lb_flow_locate(const struct lb_flow_table *table, const struct lb_flow_hash *has
 {
 	const uint64_t place =
 		lb_mul_fold(hash->place ^ table->secret[0], hash->pick ^ table->secret[1]);
-	const uint32_t bucket = (uint32_t)place & ((1u << table->n_buckets_log2) - 1);
+	const uint32_t bucket = (uint32_t)place & table->bucket_mask;
 	const uint64_t tag = (place & ~UINT64_C(0xffff)) | (hash->pick & 0xffff);
 
 	return (struct lb_flow_place){

@@ -20,10 +20,8 @@ lb_mul_high(uint64_t a, uint64_t b)
 static inline uint64_t
 lb_mul_fold(uint64_t a, uint64_t b)
 {
-	__extension__ typedef unsigned __int128 uint128;
-	const uint128 product = (uint128)a * b;
-
-	return (uint64_t)(product >> 64) ^ (uint64_t)product;
+	/* Apart: both halves of one product at once make compilers keep them in memory. */
+	return lb_mul_high(a, b) ^ a * b;
 }
 
 #endif

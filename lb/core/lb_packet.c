@@ -853,7 +853,7 @@ fill_usual(const struct lb_usual *usual, const uint8_t *ip, bool is_v6, struct l
 	out->kind = LB_PACKET_FLOW;
 	out->flags = is_v6 || (ip[6] & IPV4_FRAGMENT_DF >> 8) != 0 ? LB_PACKET_DF : 0;
 	out->tcp_flags = usual->tcp_flags;
-	out->tos = usual->tos;
+	out->tos = lb_usual_read_tos(ip, is_v6);
 	out->is_v6 = is_v6;
 	out->n_tags = 0;
 	out->frag_id = 0;

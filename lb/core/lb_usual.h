@@ -99,7 +99,6 @@ lb_usual_parse_v4(const uint8_t *p, uint32_t n_bytes, struct lb_usual *out)
 		return false;
 	if (unlikely(ip_bytes > n_bytes))
 		return false;
-	out->tos = p[1];
 	out->key.word[0] = 0;
 	out->key.word[1] = lb_usual_mapped((uint32_t)(b >> 32));
 	out->key.word[2] = 0;
@@ -136,7 +135,6 @@ lb_usual_parse_v6(const uint8_t *p, uint32_t n_bytes, struct lb_usual *out)
 	if (unlikely(lb_usual_is_mapped(word[0], word[1]) ||
 		     lb_usual_is_mapped(word[2], word[3])))
 		return false;
-	out->tos = (uint8_t)(lb_bytes_load16_be(p) >> 4);
 	out->ip_bytes = LB_USUAL_V6_BYTES + l4_bytes;
 	return lb_usual_take_l4(p + LB_USUAL_V6_BYTES, p[6], LB_USUAL_V6_BYTES, out);
 }
@@ -156,6 +154,13 @@ lb_usual_read_key(const uint8_t *p, bool is_v6, struct lb_flow_words *out)
 	out->word[2] = 0;
 	out->word[3] = lb_usual_mapped(lb_bytes_load32(p + 16));
 	out->word[4] = (uint64_t)p[9] << 32 | lb_bytes_load32(p + LB_USUAL_V4_BYTES);
+}
+
+/** IPv4 TOS or IPv6 traffic class. @param p  An IP header. */
+static inline uint8_t
+lb_usual_read_tos(const uint8_t *p, bool is_v6)
+{
+	return is_v6 ? (uint8_t)(lb_bytes_load16_be(p) >> 4) : p[1];
 }
 
 /** The sequence number of a usual packet that is TCP. @param p  Its IP header. */

@@ -25,16 +25,19 @@ struct dp_stages {
 
 	/* dp_usual.h: of packets that are usual this, of the others what follows. */
 	bool is_usual[DP_BURST_MAX];
+	unsigned int first_odd; /**< that is not, as they were taken */
 	bool is_v6[DP_BURST_MAX];
 	bool is_tagged[DP_BURST_MAX]; /**< by one tag; of others it may be either */
 	bool has_tags;                /**< any of them is */
-	uint8_t tos[DP_BURST_MAX];
+	unsigned int n_v6;
+	bool has_syns;
+	struct lb_flow_v4 v4[DP_BURST_MAX]; /**< keys of IPv4 */
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];
 	uint32_t ids[DP_BURST_MAX]; /**< of their backends, where they follow a known flow */
-	/* And of those that ask for their service this. */
-	bool asks[DP_BURST_MAX]; /**< itself; or its neighbour has */
+	/** Keys of IPv6, and of all that ask for their service. */
 	struct lb_flow_words keys[DP_BURST_MAX];
+	bool asks[DP_BURST_MAX]; /**< itself; or its neighbour has */
 	/** Of its entry in its first bucket, as long as none moves; NULL: it is not there. */
 	uint64_t *rests[DP_BURST_MAX];
 

@@ -16,48 +16,6 @@
 #define TAG_PRIORITY_MASK 0xf0 /* and DEI, of a tag's third byte */
 #define TCP_UNUSUAL       0x07 /* FIN, SYN, RST */
 
-/* What taking needs of what lies behind pointers, at hand. */
-struct taking {
-	const struct lb_flow_table flows;
-	const struct lb_hash_seeded seeded;
-	struct dp_stages *stages;
-	struct dp_decision *decisions;
-};
-
-/* What is more than a packet of its flow. */
-static void __attribute__((noinline)) take_unusual_tcp(const struct taking *t, unsigned int i,
-	uint8_t tcp_flags, const struct lb_flow_place *place)
-{
-	if ((tcp_flags & (LB_TCP_FIN | LB_TCP_RST)) != 0) {
-		t->decisions[i].event = LB_FLOW_CLOSE;
-	} else if ((tcp_flags & LB_TCP_ACK) == 0) {
-		t->decisions[i].event = LB_FLOW_SYN;
-		/* It begins a flow, but for few. */
-		lb_flow_prefetch_second(&t->flows, place);
-	}
-}
-
-static inline void
-take(const struct taking *t, unsigned int i, const struct lb_usual *usual, bool is_v6)
-{
-	struct dp_stages *s = t->stages;
-	struct dp_decision *d = &t->decisions[i];
-	struct lb_flow_place place;
-
-	s->is_v6[i] = is_v6;
-	s->tos[i] = usual->tos;
-	d->ip_bytes = usual->ip_bytes;
-	d->event = usual->is_tcp ? LB_FLOW_SEGMENT : LB_FLOW_DATAGRAM;
-	d->hash = is_v6 ? lb_hash_flow_v6(&t->seeded, &usual->key)
-			: lb_hash_flow_v4(&t->seeded, &usual->v4);
-	place = lb_flow_locate(&t->flows, &d->hash);
-	lb_flow_prefetch(&t->flows, &place);
-	s->buckets[i] = place.bucket;
-	s->tags[i] = place.tag;
-	if (unlikely((usual->tcp_flags & TCP_UNUSUAL) != 0))
-		take_unusual_tcp(t, i, usual->tcp_flags, &place);
-}
-
 /* The IP header of a usual packet's frame. */
 static inline const uint8_t *
 ip_of(const struct dp_stages *s, unsigned int i)
@@ -67,62 +25,208 @@ ip_of(const struct dp_stages *s, unsigned int i)
 	return frame + LB_USUAL_IP_OFFSET + (unlikely(s->is_tagged[i]) ? TAG_BYTES : 0);
 }
 
-static inline bool
-take_packet(const struct taking *t, unsigned int i)
+static inline struct lb_flow_place
+place_of(const struct dp_stages *s, unsigned int i)
 {
-	const struct rte_mbuf *m = t->stages->burst->pkts[i];
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-	uint32_t n_bytes = m->data_len;
+	return lb_flow_place_of(s->worker->flows, s->buckets[i], s->tags[i],
+		s->burst->decisions[i].hash.pick);
+}
+
+/* Of TCP, what is more than a segment. */
+static enum lb_flow_event __attribute__((noinline))
+tcp_event(struct dp_stages *s, uint8_t tcp_flags)
+{
+	if ((tcp_flags & (LB_TCP_FIN | LB_TCP_RST)) != 0)
+		return LB_FLOW_CLOSE;
+	if ((tcp_flags & LB_TCP_ACK) != 0)
+		return LB_FLOW_SEGMENT;
+	s->has_syns = true;
+	return LB_FLOW_SYN;
+}
+
+static inline void
+take(struct dp_stages *s, unsigned int i, const struct lb_usual *usual)
+{
+	struct dp_decision *d = &s->burst->decisions[i];
+
+	d->ip_bytes = usual->ip_bytes;
+	d->event = usual->is_tcp ? LB_FLOW_SEGMENT : LB_FLOW_DATAGRAM;
+	if (unlikely((usual->tcp_flags & TCP_UNUSUAL) != 0))
+		d->event = (uint8_t)tcp_event(s, usual->tcp_flags);
+}
+
+static inline bool
+take_v4(struct dp_stages *s, unsigned int i, const uint8_t *ip, uint32_t n_bytes)
+{
 	struct lb_usual usual;
-	uint16_t ethertype;
+
+	if (unlikely(!lb_usual_parse_v4(ip, n_bytes, &usual)))
+		return false;
+	s->v4[i] = usual.v4;
+	take(s, i, &usual);
+	return true;
+}
+
+static inline bool
+take_v6(struct dp_stages *s, unsigned int i, const uint8_t *ip, uint32_t n_bytes)
+{
+	struct lb_usual usual;
+
+	if (unlikely(n_bytes < LB_USUAL_V6_READ_BYTES - LB_USUAL_IP_OFFSET ||
+		     !lb_usual_parse_v6(ip, n_bytes, &usual)))
+		return false;
+	s->is_v6[i] = true;
+	s->n_v6++;
+	s->keys[i] = usual.key;
+	take(s, i, &usual);
+	return true;
+}
+
+static inline uint16_t
+type_before(const uint8_t *ip)
+{
+	uint16_t type_be;
+
+	memcpy(&type_be, ip - sizeof(type_be), sizeof(type_be));
+	return type_be;
+}
+
+/* The same behind a tag. */
+static bool __attribute__((noinline))
+take_tagged(struct dp_stages *s, unsigned int i, const uint8_t *ip, uint32_t n_bytes)
+{
+	if (type_before(ip) != htons(RTE_ETHER_TYPE_VLAN))
+		return false;
+	s->is_tagged[i] = true;
+	s->has_tags = true;
+	ip += TAG_BYTES;
+	n_bytes -= TAG_BYTES;
+	if (n_bytes < LB_USUAL_V4_READ_BYTES - LB_USUAL_IP_OFFSET)
+		return false;
+	if (type_before(ip) == htons(RTE_ETHER_TYPE_IPV4))
+		return take_v4(s, i, ip, n_bytes);
+	return type_before(ip) == htons(RTE_ETHER_TYPE_IPV6) && take_v6(s, i, ip, n_bytes);
+}
+
+static inline bool
+take_packet(struct dp_stages *s, unsigned int i)
+{
+	const struct rte_mbuf *m = s->burst->pkts[i];
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	const uint8_t *ip = frame + LB_USUAL_IP_OFFSET;
+	const uint32_t n_bytes = m->data_len - LB_USUAL_IP_OFFSET;
 
 	/* Frames to a group of the link are no host's. */
-	if (unlikely(
-		    n_bytes < LB_USUAL_V4_READ_BYTES || m->nb_segs != 1 || (frame[0] & 1) != 0))
+	if (unlikely(m->data_len < LB_USUAL_V4_READ_BYTES || m->nb_segs != 1 ||
+		     (frame[0] & 1) != 0))
 		return false;
-	memcpy(&ethertype, frame + LB_USUAL_IP_OFFSET - 2, 2);
-	if (unlikely(ethertype == htons(RTE_ETHER_TYPE_VLAN))) {
-		t->stages->is_tagged[i] = true;
-		t->stages->has_tags = true;
-		frame += TAG_BYTES;
-		n_bytes -= TAG_BYTES;
-		if (n_bytes < LB_USUAL_V4_READ_BYTES)
-			return false;
-		memcpy(&ethertype, frame + LB_USUAL_IP_OFFSET - 2, 2);
+	if (likely(type_before(ip) == htons(RTE_ETHER_TYPE_IPV4)))
+		return take_v4(s, i, ip, n_bytes);
+	if (type_before(ip) == htons(RTE_ETHER_TYPE_IPV6))
+		return take_v6(s, i, ip, n_bytes);
+	return take_tagged(s, i, ip, n_bytes);
+}
+
+static unsigned int
+take_all(struct dp_stages *s)
+{
+	const unsigned int n = s->burst->n;
+	unsigned int n_odd = 0;
+
+	/* What few are. */
+	memset(s->is_usual, true, sizeof(s->is_usual));
+	memset(s->is_v6, false, sizeof(s->is_v6));
+	memset(s->is_tagged, false, sizeof(s->is_tagged));
+	s->has_tags = false;
+	s->has_syns = false;
+	s->n_v6 = 0;
+	s->first_odd = n;
+	for (unsigned int i = 0; i < n; i++) {
+		if (likely(take_packet(s, i)))
+			continue;
+		s->is_usual[i] = false;
+		if (n_odd++ == 0)
+			s->first_odd = i;
 	}
-	frame += LB_USUAL_IP_OFFSET;
-	if (likely(ethertype == htons(RTE_ETHER_TYPE_IPV4))) {
-		if (unlikely(!lb_usual_parse_v4(frame, n_bytes - LB_USUAL_IP_OFFSET, &usual)))
-			return false;
-		take(t, i, &usual, false);
-		return true;
+	return n - n_odd;
+}
+
+static inline void
+locate(struct dp_stages *s, unsigned int i, const struct lb_flow_table *flows,
+	const struct lb_flow_hash *hash)
+{
+	const struct lb_flow_place place = lb_flow_locate(flows, hash);
+
+	lb_flow_prefetch(flows, &place);
+	s->buckets[i] = place.bucket;
+	s->tags[i] = place.tag;
+	s->burst->decisions[i].hash = *hash;
+}
+
+/*
+ * A hash is a long chain of multiplications. Alone in a loop, those of several packets overlap
+ * as far as the processor looks ahead, and what they share stays in registers.
+ */
+static inline void
+locate_v4(struct dp_stages *s, bool is_all)
+{
+	const struct lb_flow_table flows = *s->worker->flows;
+	const struct lb_hash_seeded seeded = s->worker->seeded;
+	const unsigned int n = s->burst->n;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct lb_flow_hash hash;
+
+		if (!is_all && (!s->is_usual[i] || s->is_v6[i]))
+			continue;
+		hash = lb_hash_flow_v4(&seeded, &s->v4[i]);
+		locate(s, i, &flows, &hash);
 	}
-	if (ethertype != htons(RTE_ETHER_TYPE_IPV6) || n_bytes < LB_USUAL_V6_READ_BYTES ||
-		!lb_usual_parse_v6(frame, n_bytes - LB_USUAL_IP_OFFSET, &usual))
-		return false;
-	take(t, i, &usual, true);
-	return true;
+}
+
+static void
+locate_v6(struct dp_stages *s)
+{
+	const struct lb_flow_table flows = *s->worker->flows;
+	const struct lb_hash_seeded seeded = s->worker->seeded;
+	const unsigned int n = s->burst->n;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct lb_flow_hash hash;
+
+		if (unlikely(!s->is_v6[i]))
+			continue;
+		hash = lb_hash_flow_v6(&seeded, &s->keys[i]);
+		locate(s, i, &flows, &hash);
+	}
+}
+
+/* SYNs begin flows, but for few. */
+static void __attribute__((noinline)) prefetch_for_syns(const struct dp_stages *s)
+{
+	for (unsigned int i = 0; i < s->burst->n; i++) {
+		if (s->is_usual[i] && s->burst->decisions[i].event == LB_FLOW_SYN) {
+			const struct lb_flow_place place = place_of(s, i);
+
+			lb_flow_prefetch_second(s->worker->flows, &place);
+		}
+	}
 }
 
 unsigned int
 dp_usual_take(struct dp_stages *s)
 {
-	const struct taking t = {
-		.flows = *s->worker->flows,
-		.seeded = s->worker->seeded,
-		.stages = s,
-		.decisions = s->burst->decisions,
-	};
-	const unsigned int n = s->burst->n;
-	unsigned int n_usual = 0;
+	const unsigned int n = take_all(s);
 
-	memset(s->is_tagged, 0, sizeof(s->is_tagged));
-	s->has_tags = false;
-	for (unsigned int i = 0; i < n; i++) {
-		s->is_usual[i] = take_packet(&t, i);
-		n_usual += s->is_usual[i];
-	}
-	return n_usual;
+	if (likely(n == s->burst->n && s->n_v6 == 0))
+		locate_v4(s, true);
+	else if (n > s->n_v6)
+		locate_v4(s, false);
+	if (s->n_v6 > 0)
+		locate_v6(s);
+	if (unlikely(s->has_syns))
+		prefetch_for_syns(s);
+	return n;
 }
 
 /* What a packet asks of the table of services. */
@@ -346,6 +450,7 @@ dp_usual_follow_known(struct dp_stages *s)
 	const uint32_t tick = lb_flow_tick(s->worker->flows, s->burst->now_ns[0]);
 	const struct backend_lines lines = backend_lines(s);
 	const unsigned int n = s->burst->n;
+	const unsigned int end = s->first_odd;
 	struct known_ticks known;
 	unsigned int i;
 
@@ -353,12 +458,10 @@ dp_usual_follow_known(struct dp_stages *s)
 	if (unlikely(s->burst->now_ns[n - 1] != s->burst->now_ns[0]))
 		return 0;
 	count_known_ticks(s, &known);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < end; i++) {
 		const struct dp_decision *d = &decisions[i];
 		uint64_t *rest;
 
-		if (unlikely(!s->is_usual[i]))
-			break;
 		rest = find_known(&buckets[s->buckets[i]], s->tags[i], d->hash.pick, d->event,
 			&known, tick);
 		if (unlikely(rest == NULL))
@@ -415,8 +518,7 @@ dp_usual_find(struct dp_stages *s, unsigned int from)
 				    asked_ticks[d->event]))
 				continue;
 		} else if (d->event != LB_FLOW_SYN) {
-			const struct lb_flow_place place = lb_flow_place_of(flows,
-				s->buckets[i], s->tags[i], d->hash.pick);
+			const struct lb_flow_place place = place_of(s, i);
 
 			lb_flow_prefetch_second(flows, &place);
 		}
@@ -512,8 +614,7 @@ decide(struct dp_stages *s, unsigned int i, uint64_t *rest)
 	const uint64_t now_ns = s->burst->now_ns[i];
 
 	if (rest == NULL) {
-		const struct lb_flow_place place =
-			lb_flow_place_of(flows, s->buckets[i], s->tags[i], d->hash.pick);
+		const struct lb_flow_place place = place_of(s, i);
 		const uint32_t ref = lb_flow_find_at(flows, &place, now_ns);
 
 		if (likely(ref == LB_FLOW_NONE))

@@ -20,7 +20,7 @@ write_outer(const struct dp_stages *s, unsigned int i, const struct dp_backend *
 	const struct dp_decision *d = &s->burst->decisions[i];
 	struct lb_encap_packet inner = {
 		.is_v6 = s->is_v6[i],
-		.tos = s->tos[i],
+		.tos = lb_usual_read_tos(ip, s->is_v6[i]),
 		.entropy = lb_hash_entropy(&d->hash),
 		.inner_bytes = (uint16_t)d->ip_bytes,
 	};
@@ -76,23 +76,23 @@ encap(const struct sending *t, unsigned int i, struct dp_decision *d)
 {
 	const struct dp_backend *backend = &t->backends[d->backend];
 	const uint32_t ip_bytes = d->ip_bytes;
+	const bool is_v6 = t->stages->is_v6[i];
 	struct rte_mbuf *m = t->pkts[i];
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *) + LB_USUAL_IP_OFFSET;
+	struct lb_encap_packet inner;
 
 	if (unlikely(ip_bytes > backend->plain_bytes))
 		return false;
 	d->port = backend->port;
 	if (unlikely(!backend->is_ipip_v4 || m->data_off < LB_ENCAP_V4_BYTES))
 		return encap_plain(t, i, d);
-	frame -= LB_ENCAP_V4_BYTES;
-	memcpy(frame, &backend->ether, sizeof(backend->ether));
-	lb_encap_write_ipv4(&backend->encap,
-		&(struct lb_encap_packet){
-			.is_v6 = t->stages->is_v6[i],
-			.tos = t->stages->tos[i],
-			.inner_bytes = (uint16_t)ip_bytes,
-		},
-		frame + LB_USUAL_IP_OFFSET);
+	inner.is_v6 = is_v6;
+	inner.tos = lb_usual_read_tos(ip, is_v6);
+	inner.inner_bytes = (uint16_t)ip_bytes;
+	ip -= LB_ENCAP_V4_BYTES;
+	/* Whole words: what is beyond its 14 bytes is written over. */
+	memcpy(ip - LB_USUAL_IP_OFFSET, backend, LB_USUAL_IP_OFFSET + 2);
+	lb_encap_write_ipv4(&backend->encap, &inner, ip);
 	resize(m, LB_ENCAP_V4_BYTES, ip_bytes + LB_ENCAP_V4_BYTES);
 	return true;
 }
