@@ -209,7 +209,8 @@ static int
 create_pool(const struct dp_port_conf *conf, const struct dp_port_place *place,
 	const struct rte_eth_dev_info *info, struct rte_mempool **out, FILE *messages)
 {
-	const unsigned int n = dp_port_n_buffers(info, place->n_workers) + place->n_waiting;
+	const unsigned int n =
+		dp_port_n_buffers(conf->device, info, place->n_workers) + place->n_waiting;
 	const uint64_t n_bytes = dp_port_waiting_bytes(conf, n);
 	const uint64_t waiting_bytes = dp_port_waiting_bytes(conf, place->n_waiting);
 	char name[RTE_MEMPOOL_NAMESIZE];
@@ -382,6 +383,15 @@ say_what_is_special(const struct dp_port *port, const struct dp_port_conf *conf,
 			conf->name, conf->device, node, node);
 }
 
+/* What a device keeps beyond its share is missing where packets are received. */
+static bool
+keeps_too_many(const struct dp_port *port, const struct dp_port_conf *conf)
+{
+	const unsigned int n_kept = dp_port_n_kept(conf->device, port->nic.n_rx);
+
+	return n_kept > 0 && rte_mempool_in_use_count(port->pool) > n_kept;
+}
+
 static int
 open_device(struct dp_port *port, const struct dp_port_conf *conf,
 	const struct dp_port_place *place, FILE *messages)
@@ -412,6 +422,8 @@ open_device(struct dp_port *port, const struct dp_port_conf *conf,
 	port->if_index = info.if_index;
 	port->nic.mtu = conf->mtu;
 	ret = prepare_nic(&port->nic, port->pool, &info, place);
+	if (ret == 0 && keeps_too_many(port, conf))
+		ret = -ENOBUFS;
 	if (ret != 0)
 		goto give_up;
 	ret = set_mtu(port, conf, messages);

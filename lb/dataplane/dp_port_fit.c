@@ -90,20 +90,6 @@ dp_port_descriptors(const char *driver)
 	return dp_port_is_xdp(driver) ? XDP_DESCRIPTORS : DESCRIPTORS;
 }
 
-unsigned int
-dp_port_n_buffers(const struct rte_eth_dev_info *info, unsigned int n_workers)
-{
-	const unsigned int n_queues = RTE_MIN(n_workers, info->max_rx_queues);
-
-	if (!dp_port_is_xdp(info->driver_name))
-		return n_workers * (2 * DESCRIPTORS + WORKER_MBUFS);
-	/* To receive, to send, and sent but not yet taken back from the kernel. */
-	return n_queues * 3 * XDP_DESCRIPTORS + n_workers * WORKER_MBUFS;
-}
-
-static_assert(RTE_PKTMBUF_HEADROOM + DP_PORT_RING_FRAME_MAX <= UINT16_MAX,
-	"a buffer of that room can be made");
-
 /* A vdev begins with its driver's name, or its own, in which "net" is "eth" and a number
  * follows.
  */
@@ -112,6 +98,32 @@ is_of_driver(const char *device, const char *name)
 {
 	return strncmp(device + strcspn(device, "_"), name, strlen(name)) == 0;
 }
+
+unsigned int
+dp_port_n_kept(const char *device, unsigned int n_queues)
+{
+	char text[16];
+
+	if (!is_of_driver(device, "_pcap"))
+		return 0;
+	lb_device_find_argument(device, "infinite_rx", text, sizeof(text));
+	return strtol(text, NULL, 10) > 0 ? n_queues * DP_PORT_KEPT_MAX : 0;
+}
+
+unsigned int
+dp_port_n_buffers(const char *device, const struct rte_eth_dev_info *info,
+	unsigned int n_workers)
+{
+	const unsigned int n_queues = RTE_MIN(n_workers, info->max_rx_queues);
+
+	/* To receive, to send, and sent but not yet taken back from the kernel. */
+	if (dp_port_is_xdp(info->driver_name))
+		return n_queues * 3 * XDP_DESCRIPTORS + n_workers * WORKER_MBUFS;
+	return n_workers * (2 * DESCRIPTORS + WORKER_MBUFS) + dp_port_n_kept(device, n_queues);
+}
+
+static_assert(RTE_PKTMBUF_HEADROOM + DP_PORT_RING_FRAME_MAX <= UINT16_MAX,
+	"a buffer of that room can be made");
 
 uint64_t
 dp_port_ring_frame(const char *device)

@@ -38,8 +38,22 @@ bool dp_port_is_xdp(const char *driver);
 /** Descriptors of each of its queues. */
 uint16_t dp_port_descriptors(const char *driver);
 
-/** Buffers that a port needs so that none of its queues, rings and workers waits for one. */
-unsigned int dp_port_n_buffers(const struct rte_eth_dev_info *info, unsigned int n_workers);
+/** Packets that a device may keep of a port's buffers for each queue that it receives by. */
+#define DP_PORT_KEPT_MAX 16384u
+
+/**
+ * How many of a port's buffers its device may keep for good: net_pcap does with infinite_rx, a
+ * capture's packets, of which it gives copies again and again; any other none.
+ */
+unsigned int dp_port_n_kept(const char *device, unsigned int n_queues);
+
+/**
+ * Buffers that a port needs so that none of its queues, rings and workers waits for one.
+ *
+ * @param device  As configured, with its arguments.
+ */
+unsigned int dp_port_n_buffers(const char *device, const struct rte_eth_dev_info *info,
+	unsigned int n_workers);
 
 /** Largest framesz= of packet sockets: a buffer's room is 16 bits wide, headroom included. */
 #define DP_PORT_RING_FRAME_MAX 65392u

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dp_port_why.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -18,6 +19,10 @@
 #include "lb_device.h"
 
 static const char pci_devices[] = "/sys/bus/pci/devices";
+
+static const char kept_cure[] = "its capture is kept in the port's buffers; it may have 16384 "
+				"packets, none of them longer than mtu: allows";
+static_assert(DP_PORT_KEPT_MAX == 16384, "what is refused and what it is told are one");
 
 static bool
 may_open_packet_sockets(void)
@@ -108,6 +113,9 @@ dp_port_find_cure(const struct dp_port_conf *conf, int error)
 	if (error == -EPERM && is_memif_client(conf->device))
 		return "nobody listens at its memif socket; start the other end first, which "
 		       "has role=server, or give this one role=server";
+	/* Its driver has none left, or found a packet that is larger than one. */
+	if ((error == -ENOBUFS || error == -EINVAL) && dp_port_n_kept(conf->device, 1) > 0)
+		return kept_cure;
 	/* Drivers do not always say that it was this. */
 	if (error == -EPERM || error == -EACCES || geteuid() != 0)
 		return "it takes root, or CAP_NET_ADMIN and CAP_NET_RAW, and for XDP "

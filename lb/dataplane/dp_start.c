@@ -203,7 +203,10 @@ count_memory(const struct dp_port_conf *port, unsigned int n_workers)
 	const size_t frame = RTE_MAX((uint64_t)port->mtu,
 		RTE_MIN(dp_port_ring_frame(port->device), DP_PORT_RING_FRAME_MAX));
 
-	return 48 * (1 + (size_t)n_workers * (1 + frame / 2048));
+	const uint64_t n_kept = dp_port_n_kept(port->device, n_workers);
+
+	return 48 * (1 + (size_t)n_workers * (1 + frame / 2048)) +
+	       2 * dp_port_waiting_bytes(port, n_kept) / MIB;
 }
 
 static void

@@ -23,9 +23,11 @@ import tempfile
 import threading
 import unittest
 
-import lab
-from lab import run, wait_until
-from test_telemetry import Client
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "replay"))
+import captures  # noqa: E402
+import lab  # noqa: E402
+from lab import run, wait_until  # noqa: E402
+from test_telemetry import Client  # noqa: E402
 
 NEAR, FAR = "198.51.100.1", "198.51.100.2"
 NOBODY = "198.51.100.9"  # no service
@@ -824,6 +826,29 @@ class Starts(PortCase):
         self.start([{"name": "a", "device": f"{device},queue_count=2"}], workers=2)
         self.assertEqual(self.port("a")["rx_queues"], 2)
         self.finish()
+
+    def test_a_capture_again_and_again(self):
+        """Its packets have buffers beside those that copies of them come in."""
+        path = self.folder / "in.pcap"
+        port = {"name": "a", "device": f"net_pcap0,{3 * f'rx_pcap={path},'}infinite_rx=1",
+                "next_hop": PEER_MAC["a1"]}
+
+        def write(n, size):
+            frame = self.mac + bytes.fromhex("0200000000fe") + b"\x08\x00" + udp(FAR, 1024, size)
+            path.write_bytes(captures.pcap([captures.Packet(frame)] * n))
+
+        most = 16384
+        write(most, 64)
+        self.start([port], workers=3)
+        wait_until(lambda: self.counted()["forwarded"] > 3 * most, self.words)
+        self.assertEqual(self.counted()["no_memory"], 0)
+        self.finish()
+        # One too many; more than all buffers; one larger than a buffer.
+        for n, size in ((most + 1, 64), (2 * most, 64), (1, 3000)):
+            with self.subTest(n=n, size=size):
+                write(n, size)
+                self.refuse([port], {"workers": 3}, None, (),
+                            f"it may have {most} packets, none of them longer than mtu: allows")
 
     def test_huge_pages_that_are_not_there(self):
         meminfo = pathlib.Path("/proc/meminfo").read_text(encoding="ascii")

@@ -169,13 +169,46 @@ test_xdp_sockets_have_buffers_for_all_their_rings(void **state)
 	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
 		const struct rte_eth_dev_info info = {.driver_name = rows[i].driver,
 			.max_rx_queues = rows[i].n_queues};
-		const unsigned int n = dp_port_n_buffers(&info, rows[i].n_workers);
+		const unsigned int n =
+			dp_port_n_buffers(rows[i].driver, &info, rows[i].n_workers);
 
 		EXPECT(n == rows[i].in_queues + rows[i].n_workers * 4096, "%s: %u",
 			rows[i].what, n);
 	}
 	assert_int_equal(dp_port_descriptors("net_af_xdp"), 2048);
 	assert_int_equal(dp_port_descriptors("net_ixgbe"), 1024);
+}
+
+static void
+test_a_device_that_keeps_a_capture_has_buffers_for_it(void **state)
+{
+	static const struct {
+		const char *device;
+		uint16_t n_queues;
+		unsigned int n_workers;
+		unsigned int n_kept;
+	} rows[] = {
+		{"net_pcap0,rx_pcap=in.pcap,infinite_rx=1", 1, 1, 16384},
+		{"eth_pcap0,infinite_rx=2,rx_pcap=in.pcap", 1, 1, 16384},
+		{"net_pcap,rx_pcap=a,rx_pcap=b,infinite_rx=1", 2, 1, 16384},
+		{"net_pcap,rx_pcap=a,rx_pcap=b,infinite_rx=1", 2, 4, 2 * 16384},
+		{"net_pcap0,rx_pcap=in.pcap,infinite_rx=0", 1, 2, 0},
+		{"net_pcap0,rx_pcap=in.pcap,infinite_rx=", 1, 2, 0},
+		{"net_pcap0,rx_pcap=in.pcap", 1, 1, 0},
+		{"net_null0,infinite_rx=1", 1, 1, 0},
+		{"0000:03:00.0", 128, 3, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const struct rte_eth_dev_info info = {.driver_name = "whichever",
+			.max_rx_queues = rows[i].n_queues};
+		const unsigned int n =
+			dp_port_n_buffers(rows[i].device, &info, rows[i].n_workers);
+
+		EXPECT(n == rows[i].n_workers * 6144 + rows[i].n_kept, "%s: %u", rows[i].device,
+			n);
+	}
 }
 
 static void
@@ -208,6 +241,7 @@ main(void)
 		cmocka_unit_test(test_a_port_s_buffers_are_known_before_it_is_opened),
 		cmocka_unit_test(test_a_ring_s_frame_is_what_the_device_says),
 		cmocka_unit_test(test_xdp_sockets_have_buffers_for_all_their_rings),
+		cmocka_unit_test(test_a_device_that_keeps_a_capture_has_buffers_for_it),
 		cmocka_unit_test(test_less_than_all_ports_is_no_spreading),
 	};
 
