@@ -6,6 +6,9 @@ testpmd's io touches no packet, macswap changes the MAC addresses, 5tswap those,
 addresses and the ports. None of them looks anything up, and none checks a packet. Time is the
 worker's on its CPU, so that what else the machine runs counts as little as can be.
 
+net_null cannot give what shuntd forwards. There testpmd has shunt-bench beside it: shuntd's
+packet path without a device, in turns with the rest.
+
 Every trial asserts that packets went through, and an exit status of 0.
 """
 
@@ -24,12 +27,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench_lab as lab  # noqa: E402 pylint: disable=wrong-import-position
 
 SKIPPED = 77
-# net_pcap keeps a capture in buffers of the port's: more would leave none to receive with.
-N_FLOWS, N_FLOWS_MAX = 4000, 4500
+# net_pcap keeps a capture in buffers of the port's, for which shuntd has so many: lb/README.md.
+N_KEPT = 16384
+N_FLOWS, N_FLOWS_MAX = 8000, N_KEPT
+N_BENCH_FLOWS = 1000
 N_BACKENDS, N_SLOTS = 100, 65537
 MODES = ("io", "macswap", "5tswap")
+SHUNT_BENCH = "shunt-bench ipip"
 # shuntd's own, for one worker: packets at once, and buffers of a port.
-BURST, N_MBUFS, MBUF_CACHE = 64, 6144, 256
+BURST, MBUF_CACHE = 64, 256
+N_MBUFS = {"net_pcap": 6144 + N_KEPT, "net_null": 6144}
 # Enough of a worker's time to say that it runs, and for caches to be as they will be.
 WARM_NS = 200_000_000
 
@@ -38,7 +45,7 @@ class Trial:
     """Packets and time between two looks at a worker."""
 
     def __init__(self, n_packets, wall_ns, cpu_ns):
-        assert n_packets > 0 and cpu_ns > 0, (n_packets, cpu_ns)
+        assert n_packets > 0 and wall_ns > 0 and cpu_ns > 0, (n_packets, wall_ns, cpu_ns)
         self.ns = cpu_ns / n_packets
         self.mpps = n_packets / wall_ns * 1e3
 
@@ -53,14 +60,14 @@ def warm_up(process):
         time.sleep(0.02)
 
 
-def run_testpmd(program, device, mode, seconds):
+def run_testpmd(program, device, n_mbufs, mode, seconds):
     """It writes when it likes, so what it writes is read at the end."""
     cpus = sorted(os.sched_getaffinity(0))
     command = [
         program, *lab.memory_arguments(), "--no-pci", "--no-telemetry", "--log-level=*:error",
         "--lcores", f"0@{cpus[0]},1@{cpus[-1]}", f"--vdev={device}", "--",
         "-i", f"--forward-mode={mode}", f"--burst={BURST}", "--nb-cores=1",
-        "--port-topology=loop", f"--total-num-mbufs={N_MBUFS}", f"--mbcache={MBUF_CACHE}",
+        "--port-topology=loop", f"--total-num-mbufs={n_mbufs}", f"--mbcache={MBUF_CACHE}",
         "--no-flush-rx"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as child:
@@ -99,12 +106,28 @@ def run_shuntd(build, device, forward, expects, seconds):
     return Trial(n[expects], *(b - a for a, b in zip(*looks)))
 
 
+def run_shunt_bench(build, forward, seconds):
+    """On the CPU that testpmd's worker has, and in pages of the same kind."""
+    command = [build / "tools" / "shunt-bench", "--flows", str(N_BENCH_FLOWS), "--family", "4",
+               "--backends", str(N_BACKENDS), "--forward", forward, "--seconds", str(seconds),
+               "--json"]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True,
+                          timeout=lab.TIMEOUT_S + seconds)
+    result, = json.loads(done.stdout)["results"]
+    assert result["forwarded"] == result["packets"], result
+    assert result["hugepages"] == lab.has_huge_pages(), result
+    cpu_ns = result["ns_per_packet"] * result["packets"]
+    return Trial(result["packets"], cpu_ns, cpu_ns)
+
+
 def trials(options, program, capture):
     """{device: {what: a function that runs it}}"""
     found = {}
     for name, device in (("net_pcap", lab.pcap_device(capture)), ("net_null", "net_null0")):
-        found[name] = {f"testpmd {mode}": functools.partial(run_testpmd, program, device, mode)
-                       for mode in MODES}
+        found[name] = {
+            f"testpmd {mode}": functools.partial(run_testpmd, program, device, N_MBUFS[name],
+                                                 mode)
+            for mode in MODES}
         if name == "net_pcap":
             for forward in ("l2", "ipip"):
                 found[name][f"shuntd {forward}"] = functools.partial(
@@ -112,6 +135,8 @@ def trials(options, program, capture):
         else:
             found[name]["shuntd, dropping"] = functools.partial(
                 run_shuntd, options.build, device, "l2", "dropped")
+            found[name][SHUNT_BENCH] = functools.partial(
+                run_shunt_bench, options.build, "ipip")
     return found
 
 
@@ -130,29 +155,42 @@ def measure(options, program):
             "ns": median[what], "ns_min": min(t.ns for t in made),
             "ns_max": max(t.ns for t in made),
             "mpps": statistics.median(t.mpps for t in made),
-            "ns_beyond_io": median[what] - median["testpmd io"],
+            # shunt-bench has no device, so there is nothing of one to be taken off.
+            "ns_beyond_io": (None if what == SHUNT_BENCH
+                             else median[what] - median["testpmd io"]),
+            "ns_to_5tswap": median[what] / median["testpmd 5tswap"],
             "rate_to_5tswap": median["testpmd 5tswap"] / median[what],
         } for what, made in rows.items()}
     return found
 
 
+def cell(row, key):
+    if row[key] is None:
+        return "-"
+    return f"{row[key]:.{1 if key.startswith('ns') and key != 'ns_to_5tswap' else 2}f}"
+
+
 def show(found, options):
-    print(f"one worker, bursts of {BURST}, {N_MBUFS} buffers, {options.rounds} rounds in turns; "
-          f"{'huge' if lab.has_huge_pages() else 'ordinary'} pages for both")
+    columns = {"ns": "ns a packet", "ns_min": "least", "ns_max": "most",
+               "ns_beyond_io": "beyond io", "ns_to_5tswap": "times 5tswap's",
+               "rate_to_5tswap": "rate to 5tswap's", "mpps": "Mpps"}
+    print(f"one worker, bursts of {BURST}, {options.rounds} rounds in turns; "
+          f"{'huge' if lab.has_huge_pages() else 'ordinary'} pages for all")
     for device, rows in found.items():
         print()
-        lab.print_table(
-            [device, "ns a packet", "least", "most", "beyond io", "rate to 5tswap's", "Mpps"],
-            [[what, *[f"{row[key]:.1f}" for key in
-                      ("ns", "ns_min", "ns_max", "ns_beyond_io")],
-              f"{row['rate_to_5tswap']:.2f}", f"{row['mpps']:.2f}"]
-             for what, row in rows.items()])
+        lab.print_table([device, *columns.values()],
+                        [[what, *[cell(row, key) for key in columns]]
+                         for what, row in rows.items()])
     print(f"""
 ns a packet: the worker's time on its CPU, median; Mpps: by the clock, whatever else ran.
-net_pcap is the one that counts: {options.flows} flows of one packet each, again and again, and what
-is sent is dropped. It copies each packet from a ring, which costs what testpmd's io shows.
+net_pcap: {options.flows} flows of one packet each, again and again, and what is sent is dropped. It
+copies each packet from a ring, which costs what testpmd's io shows. There are
+{N_MBUFS['net_pcap']} buffers for each program, as the capture is kept in some.
 net_null gives frames of nothing but zeros, and cannot give others: shuntd drops them as no
-service's, so that its row there is the cost of taking a packet and of dropping it.""")
+service's, so that its row there is the cost of taking a packet and of dropping it. There are
+{N_MBUFS['net_null']} buffers.
+shunt-bench has {N_BENCH_FLOWS} flows, no device, and its Mpps by its time: shuntd's packet path,
+from received buffers to their release. testpmd's time has what its device takes in it.""")
 
 
 def main():
@@ -162,6 +200,8 @@ def main():
     options = lab.parse(parser)
     if not 1 <= options.flows <= N_FLOWS_MAX:
         parser.error(f"--flows: 1..{N_FLOWS_MAX}")
+    if not (options.build / "tools" / "shunt-bench").exists():
+        parser.error(f"{options.build} has no tools/shunt-bench: build it")
     program = shutil.which("dpdk-testpmd")
     if program is None:
         print("skipped: there is no dpdk-testpmd command (Debian: dpdk-dev)")
