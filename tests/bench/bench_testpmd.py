@@ -187,8 +187,8 @@ net_pcap: {options.flows} flows of one packet each, again and again, and what is
 copies each packet from a ring, which costs what testpmd's io shows. There are
 {N_MBUFS['net_pcap']} buffers for each program, as the capture is kept in some.
 net_null gives frames of nothing but zeros, and cannot give others: shuntd drops them as no
-service's, so that its row there is the cost of taking a packet and of dropping it. There are
-{N_MBUFS['net_null']} buffers.
+service's, so that its row there is the cost of taking a packet and of dropping it. Nor has
+testpmd's 5tswap more than MAC addresses to swap there. There are {N_MBUFS['net_null']} buffers.
 shunt-bench has {N_BENCH_FLOWS} flows, no device, and its Mpps by its time: shuntd's packet path,
 from received buffers to their release. testpmd's time has what its device takes in it.""")
 
