@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures in SVG, as tests look at them: drawn by rsvg-convert, and read as XML."""
 
+import collections
 import re
 import struct
 import subprocess
@@ -20,19 +21,26 @@ def paeth(left, up, corner):
 
 
 def unfilter(kind, line, before, pixel):
+    if kind == 0:
+        return line
+    if kind == 2:
+        return bytes((byte + up) & 255 for byte, up in zip(line, before))
+    line = bytearray(line)
     for i, byte in enumerate(line):
         left = line[i - pixel] if i >= pixel else 0
-        corner = before[i - pixel] if i >= pixel else 0
-        add = (0, left, before[i], (left + before[i]) // 2, 0)[kind]
-        if kind == 4:
-            add = paeth(left, before[i], corner)
+        if kind == 1:
+            add = left
+        elif kind == 3:
+            add = (left + before[i]) // 2
+        else:
+            add = paeth(left, before[i], before[i - pixel] if i >= pixel else 0)
         line[i] = (byte + add) & 255
-    return line
+    return bytes(line)
 
 
 def pixels(png):
     """Colours of a PNG of 8 bits a channel, counted."""
-    at, data, counts = 8, b"", {}
+    at, data, counts = 8, b"", collections.Counter()
     while at < len(png):
         n_bytes, kind = struct.unpack(">I4s", png[at:at + 8])
         body = png[at + 8:at + 8 + n_bytes]
@@ -44,15 +52,12 @@ def pixels(png):
     pixel = {2: 3, 6: 4}[colour]
     assert depth == 8
     data = zlib.decompress(data)
-    before = bytearray(width * pixel)
+    before = bytes(width * pixel)
     for y in range(height):
         start = y * (width * pixel + 1)
-        before = unfilter(data[start], bytearray(data[start + 1:start + 1 + width * pixel]),
-                          before, pixel)
-        for x in range(0, len(before), pixel):
-            key = bytes(before[x:x + 3])
-            counts[key] = counts.get(key, 0) + 1
-    return counts
+        before = unfilter(data[start], data[start + 1:start + 1 + width * pixel], before, pixel)
+        counts.update(zip(*(before[channel::pixel] for channel in range(3))))
+    return {bytes(colour): n for colour, n in counts.items()}
 
 
 def draw(svg):
