@@ -355,15 +355,15 @@ def random_l4(rng, dst, client):
                        IPv6() / udp))
 
 
-def random_extensions(rng, packet):
+def add_extensions(rng, packet):
+    """In place: each / copies all that is before it."""
     n = rng.choice((0, 0, 0, 1, 2, 8, 40))
     for _ in range(n):
-        packet /= rng.choice((IPv6ExtHdrDestOpt, IPv6ExtHdrHopByHop))(
-            options=[PadN(optdata=bytes(4 + 8 * rng.randrange(2)))])
+        packet.add_payload(rng.choice((IPv6ExtHdrDestOpt, IPv6ExtHdrHopByHop))(
+            options=[PadN(optdata=bytes(4 + 8 * rng.randrange(2)))]))
     if rng.randrange(6) == 0:
-        packet /= IPv6ExtHdrFragment(offset=rng.choice((0, 0, 1, 100)), m=rng.randrange(2),
-                                     id=rng.getrandbits(32))
-    return packet
+        packet.add_payload(IPv6ExtHdrFragment(offset=rng.choice((0, 0, 1, 100)),
+                                              m=rng.randrange(2), id=rng.getrandbits(32)))
 
 
 def random_packet(rng):
@@ -386,8 +386,10 @@ def random_packet(rng):
         client = f"2001:db8:ff::{rng.getrandbits(16):x}:{rng.getrandbits(16):x}"
         packet = frame / IPv6(src=client, dst=dst, hlim=rng.choice((0, 1) + (64,) * 8),
                               tc=rng.getrandbits(8), fl=rng.getrandbits(20))
-        packet = random_extensions(rng, packet)
-    return bytes(packet / random_l4(rng, dst, client) / Raw(rng.randbytes(rng.randrange(64))))
+        add_extensions(rng, packet)
+    packet.add_payload(random_l4(rng, dst, client))
+    packet.add_payload(Raw(rng.randbytes(rng.randrange(64))))
+    return bytes(packet)
 
 
 def fix_checksum(data):
