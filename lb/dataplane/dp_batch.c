@@ -19,6 +19,8 @@
 struct dp_batch {
 	struct dp *dp;
 	struct rte_mempool *small;
+	/* To touch all buffers takes as long as a short replay: NULL until a frame needs one. */
+	struct rte_mempool *waiting; /* where fragments wait in small */
 	struct rte_mempool *large;
 	uint64_t n_added; /* all frames there were: the next one's number */
 	bool has_run;     /* what burst holds is results, not frames to run */
@@ -63,27 +65,14 @@ dp_batch_create(struct dp *dp, struct dp_batch **out)
 	batch->burst.is_cut = true;
 	batch->part.is_cut = true;
 
-	/* Beside a batch, what waits in either kind: its bytes are bounded. A pool is larger
-	 * than its cache by half of that. */
-	ret = create_pool(batch, "small", 2 * DP_BURST_MAX + dp->n_waiting, SMALL_BYTES,
-		&batch->small);
-	if (ret != 0)
-		goto free_batch;
-	ret = create_pool(batch, "large",
-		DP_BURST_MAX * LARGE_PER_FRAME +
-			(unsigned int)(dp->waiting_bytes / LARGE_BYTES),
-		LARGE_BYTES, &batch->large);
-	if (ret != 0)
-		goto free_small;
-
+	/* A pool is larger than its cache by half of that. */
+	ret = create_pool(batch, "small", 2 * DP_BURST_MAX, SMALL_BYTES, &batch->small);
+	if (ret != 0) {
+		free(batch);
+		return ret;
+	}
 	*out = batch;
 	return 0;
-
-free_small:
-	rte_mempool_free(batch->small);
-free_batch:
-	free(batch);
-	return ret;
 }
 
 /* Free what nobody has asked for. */
@@ -104,12 +93,40 @@ clear(struct dp_batch *batch)
 	batch->has_run = false;
 }
 
+/* Beside a batch, what waits in either kind: its bytes are bounded. */
+static struct rte_mbuf *
+alloc_large(struct dp_batch *batch)
+{
+	const uint64_t n_waiting = batch->dp->waiting_bytes / LARGE_BYTES;
+
+	if (batch->large == NULL &&
+		create_pool(batch, "large",
+			DP_BURST_MAX * LARGE_PER_FRAME + (unsigned int)n_waiting, LARGE_BYTES,
+			&batch->large) != 0)
+		return NULL;
+	return rte_pktmbuf_alloc(batch->large);
+}
+
+static struct rte_mbuf *
+alloc_small(struct dp_batch *batch)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(batch->small);
+
+	if (likely(m != NULL))
+		return m;
+	if (batch->waiting == NULL &&
+		create_pool(batch, "waiting", RTE_MAX(batch->dp->n_waiting, 2 * DP_BURST_MAX),
+			SMALL_BYTES, &batch->waiting) != 0)
+		return NULL;
+	return rte_pktmbuf_alloc(batch->waiting);
+}
+
 /* A frame as one mbuf, or a chain of large ones; NULL where the pool is short. */
 static struct rte_mbuf *
 copy_frame(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes)
 {
-	struct rte_mempool *pool = n_bytes <= SMALL_BYTES ? batch->small : batch->large;
-	struct rte_mbuf *head = rte_pktmbuf_alloc(pool);
+	struct rte_mbuf *head =
+		n_bytes <= SMALL_BYTES ? alloc_small(batch) : alloc_large(batch);
 	struct rte_mbuf *last = head;
 	uint32_t done = 0;
 
@@ -123,7 +140,7 @@ copy_frame(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes)
 		done += n;
 		if (done == n_bytes)
 			break;
-		last->next = rte_pktmbuf_alloc(pool);
+		last->next = alloc_large(batch);
 		last = last->next;
 		head->nb_segs++;
 	}
@@ -412,6 +429,7 @@ dp_batch_destroy(struct dp_batch *batch)
 	dp_batch_end(batch); /* what waits is of its pools */
 	clear(batch);
 	rte_mempool_free(batch->large);
+	rte_mempool_free(batch->waiting);
 	rte_mempool_free(batch->small);
 	free(batch);
 }

@@ -58,7 +58,8 @@ fill_in(const struct dp_conf *conf)
 static int
 create_spare(struct dp *dp, const struct dp_conf *conf)
 {
-	const uint32_t n = PIECES + conf->n_workers * 2 * SPARE_CACHE;
+	const uint32_t n_threads = conf->is_one_thread ? 1 : conf->n_workers;
+	const uint32_t n = PIECES + n_threads * 2 * SPARE_CACHE;
 	const uint32_t room = RTE_MAX(conf->mtu_max + FRAME_OVER_MTU, 2048u);
 	char name[RTE_MEMPOOL_NAMESIZE];
 
