@@ -141,7 +141,7 @@ class ReplayCase(unittest.TestCase):
             result.output = captures.read((self.folder / "out.pcap").read_bytes())
         return result
 
-    def same(self, packets, settings=None, workers=(1, 2, 8), **keys):
+    def same(self, packets, settings=None, workers=(1, 5), **keys):
         """A replay with each number of workers, whose results must be the same to the byte."""
         found = []
         for n in workers:
