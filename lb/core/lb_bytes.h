@@ -37,6 +37,14 @@ lb_bytes_load64(const uint8_t *p)
 }
 
 static inline void
+lb_bytes_store32(uint8_t *p, uint32_t value)
+{
+	const uint32_t stored = LB_BYTES_IN_ORDER(value, 32);
+
+	memcpy(p, &stored, sizeof(stored));
+}
+
+static inline void
 lb_bytes_store64(uint8_t *p, uint64_t value)
 {
 	const uint64_t stored = LB_BYTES_IN_ORDER(value, 64);

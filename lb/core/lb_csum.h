@@ -43,11 +43,10 @@ lb_csum_join(uint64_t a, uint64_t b)
 static inline uint16_t
 lb_csum_fold(uint64_t sum)
 {
-	sum = (sum >> 32) + (sum & UINT32_MAX);
-	sum = (sum >> 32) + (sum & UINT32_MAX);
-	sum = (sum >> 16) + (sum & UINT16_MAX);
-	sum = (sum >> 16) + (sum & UINT16_MAX);
-	return (uint16_t)sum;
+	/* Both halves added, and their carry, come to lie in the upper one. */
+	const uint32_t half = (uint32_t)((sum + (sum << 32 | sum >> 32)) >> 32);
+
+	return (uint16_t)((half + (half << 16 | half >> 16)) >> 16);
 }
 
 /** The checksum field for a sum, ready to be stored with memcpy (network order). */

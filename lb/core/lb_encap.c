@@ -12,31 +12,18 @@
 enum {
 	IPV4_BYTES = LB_ENCAP_V4_BYTES,
 	IPV6_BYTES = LB_ENCAP_V6_BYTES,
-	GRE_BYTES = 4,
-	UDP_BYTES = 8,
-	VXLAN_BYTES = 8,
-	ETHER_BYTES = 14,
-
-	ETHERTYPE_IPV4 = 0x0800,
-	ETHERTYPE_IPV6 = 0x86dd,
+	UDP_BYTES = LB_ENCAP_UDP_BYTES,
+	VXLAN_BYTES = LB_ENCAP_VXLAN_BYTES,
 
 	OUTER_TTL = 64,
 	IPV4_FLAG_DF = 0x40, /* of the fragment field's first byte */
 	VXLAN_FLAG_VNI = 0x08,
-	SPORT_FIRST = 49152,
-	SPORT_SHIFT = 18, /* leaves the top 14 of 32 bits: 49152..65535 */
+	SPORT_FIRST = 49152, /* the flow has the low 14 bits of a port: up to 65535 */
 	VNI_MAX = 0xffffff,
 };
 
-static_assert(IPV6_BYTES + UDP_BYTES + VXLAN_BYTES + ETHER_BYTES == LB_ENCAP_BYTES_MAX,
+static_assert(IPV6_BYTES + UDP_BYTES + LB_ENCAP_INNER_BYTES == LB_ENCAP_BYTES_MAX,
 	"VXLAN over IPv6 is the longest");
-
-/* A 16-bit field as lb_csum_add() would count it from memory. */
-static uint64_t
-sum16(unsigned int value)
-{
-	return htons((uint16_t)value);
-}
 
 static bool
 is_udp(enum lb_forward_mode mode)
@@ -53,11 +40,11 @@ lb_encap_overhead(enum lb_forward_mode mode, bool is_outer_v6)
 	case LB_FORWARD_IPIP:
 		return ip_bytes;
 	case LB_FORWARD_GRE:
-		return ip_bytes + GRE_BYTES;
+		return ip_bytes + LB_ENCAP_GRE_BYTES;
 	case LB_FORWARD_GUE:
 		return ip_bytes + UDP_BYTES;
 	case LB_FORWARD_VXLAN:
-		return ip_bytes + UDP_BYTES + VXLAN_BYTES + ETHER_BYTES;
+		return ip_bytes + UDP_BYTES + LB_ENCAP_INNER_BYTES;
 	case LB_FORWARD_L2:
 	case LB_N_FORWARD_MODES:
 		break;
@@ -102,12 +89,26 @@ init_ipv6(struct lb_encap *encap, const struct lb_encap_conf *conf)
 	memcpy(p + 24, conf->dst.bytes, LB_ADDR_BYTES);
 }
 
+/* The pseudo-header's constant part, and what the template has of UDP's payload. */
+static uint16_t
+sum_constant(const uint8_t bytes[static LB_ENCAP_BYTES_MAX])
+{
+	const size_t payload_at = IPV6_BYTES + UDP_BYTES;
+	uint64_t sum = htons(IPPROTO_UDP);
+
+	sum = lb_csum_add(sum, bytes + 8, IPV6_BYTES - 8);
+	return lb_csum_fold(
+		lb_csum_add(sum, bytes + payload_at, LB_ENCAP_BYTES_MAX - payload_at));
+}
+
 /* What follows the outer IP header; all of it is UDP's to sum, and evenly aligned. */
 static void
 init_payload(uint8_t *p, const struct lb_encap_conf *conf)
 {
-	if (is_udp(conf->mode))
+	if (is_udp(conf->mode)) {
+		lb_bytes_store16_be(p, SPORT_FIRST);
 		lb_bytes_store16_be(p + 2, conf->udp_port);
+	}
 	if (conf->mode != LB_FORWARD_VXLAN)
 		return;
 
@@ -153,9 +154,7 @@ lb_encap_init(struct lb_encap *out, const struct lb_encap_conf *conf)
 	if (conf->mode != LB_FORWARD_L2 && encap.is_v6) {
 		init_ipv6(&encap, conf);
 		init_payload(encap.bytes + IPV6_BYTES, conf);
-		/* The pseudo-header's constant part and all that the template has of UDP. */
-		encap.sum = lb_csum_add(sum16(IPPROTO_UDP), encap.bytes + 8,
-			sizeof(encap.bytes) - 8);
+		encap.sum = sum_constant(encap.bytes);
 	} else if (conf->mode != LB_FORWARD_L2) {
 		init_ipv4(&encap, conf);
 		init_payload(encap.bytes + IPV4_BYTES, conf);
@@ -163,64 +162,6 @@ lb_encap_init(struct lb_encap *out, const struct lb_encap_conf *conf)
 
 	*out = encap;
 	return 0;
-}
-
-/* RFC 768 and RFC 8200, section 8.1; all at even offsets, so that sums just add up. */
-static void
-write_udp_csum(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *udp)
-{
-	uint16_t length_be;
-	uint16_t sport_be;
-	uint64_t sum;
-	uint16_t csum;
-
-	memcpy(&sport_be, udp, sizeof(sport_be));
-	memcpy(&length_be, udp + 4, sizeof(length_be));
-	/* The length counts twice: in the pseudo-header and in UDP's own. */
-	sum = (uint64_t)sport_be + length_be + length_be;
-	if (encap->mode == LB_FORWARD_VXLAN)
-		sum += sum16(packet->is_v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4);
-
-	csum = lb_csum_finish(lb_csum_join(lb_csum_join(encap->sum, sum), packet->inner_sum));
-	if (csum == 0)
-		csum = UINT16_MAX; /* 0 on the wire means that there is none */
-	memcpy(udp + 6, &csum, sizeof(csum));
-}
-
-static void
-write_udp(const struct lb_encap *encap, const struct lb_encap_packet *packet, uint8_t *udp)
-{
-	const unsigned int ip_bytes = encap->is_v6 ? IPV6_BYTES : IPV4_BYTES;
-
-	memcpy(udp, encap->bytes + ip_bytes, UDP_BYTES);
-	lb_bytes_store16_be(udp, SPORT_FIRST + (packet->entropy >> SPORT_SHIFT));
-	lb_bytes_store16_be(udp + 4, encap->n_bytes - ip_bytes + packet->inner_bytes);
-	if (encap->is_v6)
-		write_udp_csum(encap, packet, udp);
-}
-
-void
-lb_encap_write_payload(const struct lb_encap *encap, const struct lb_encap_packet *packet,
-	uint8_t *out)
-{
-	const unsigned int ethertype = packet->is_v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4;
-	const unsigned int ip_bytes = encap->is_v6 ? IPV6_BYTES : IPV4_BYTES;
-
-	switch (encap->mode) {
-	case LB_FORWARD_GRE:
-		lb_bytes_store16_be(out, 0); /* no checksum, key or sequence; version 0 */
-		lb_bytes_store16_be(out + 2, ethertype);
-		break;
-	case LB_FORWARD_VXLAN:
-		memcpy(out + UDP_BYTES, encap->bytes + ip_bytes + UDP_BYTES,
-			VXLAN_BYTES + ETHER_BYTES - 2);
-		lb_bytes_store16_be(out + UDP_BYTES + VXLAN_BYTES + 12, ethertype);
-		write_udp(encap, packet, out);
-		break;
-	default:
-		write_udp(encap, packet, out);
-		break;
-	}
 }
 
 void

@@ -72,7 +72,8 @@ struct lb_encap {
 	/** IPv4: sum of what is constant, carries added in; little endian words. */
 	uint16_t ipv4_sum;
 	uint8_t bytes[LB_ENCAP_BYTES_MAX]; /**< the headers, per-packet fields 0 */
-	uint64_t sum;                      /**< UDP over IPv6: of what is constant */
+	/** UDP over IPv6: sum of what is constant but for UDP's own header; of 16 bits. */
+	uint64_t sum;
 };
 
 /** What of one packet goes into its outer headers. */

@@ -4,63 +4,225 @@
 
 /**
  * @file
- * lb_encap_write() for the loop that every packet goes through: the outer IP header inline, in
- * words that are written once. lb_encap.h has what it all means.
+ * lb_encap_write() for the loop that every packet goes through: inline, and each mode's headers
+ * in words that are written once. lb_encap.h has what it all means.
+ *
+ * Words are as lb_bytes_load64() has them: the first byte is the lowest.
  */
 
 #include <string.h>
 
 #include "lb_bytes.h"
+#include "lb_compiler.h"
+#include "lb_csum.h"
+#include "lb_csum_short.h"
 #include "lb_encap.h"
 
-#define LB_ENCAP_V4_BYTES        20u
-#define LB_ENCAP_V6_BYTES        40u
-#define LB_ENCAP_FLOW_LABEL_MASK 0xfffffu
+enum {
+	LB_ENCAP_V4_BYTES = 20,
+	LB_ENCAP_V6_BYTES = 40,
+	LB_ENCAP_GRE_BYTES = 4,
+	LB_ENCAP_UDP_BYTES = 8,
+	LB_ENCAP_VXLAN_BYTES = 8,
+	LB_ENCAP_ETHER_BYTES = 14,
+	/** What VXLAN has more than GUE. */
+	LB_ENCAP_INNER_BYTES = LB_ENCAP_VXLAN_BYTES + LB_ENCAP_ETHER_BYTES,
 
-/** What follows the outer IP header, of modes other than L2 and IPIP; out is where it goes. */
-void lb_encap_write_payload(const struct lb_encap *encap, const struct lb_encap_packet *packet,
-	uint8_t *out);
+	/** The flow's 14 of 32 bits of entropy in a source port; the template has the rest. */
+	LB_ENCAP_SPORT_SHIFT = 18,
+	LB_ENCAP_FLOW_LABEL_MASK = 0xfffff,
+	LB_ENCAP_ETHERTYPE_IPV4 = 0x0800,
+	LB_ENCAP_ETHERTYPE_IPV6 = 0x86dd,
+};
 
-/* A template's word with fields put into it that are 0 there; the first byte is the lowest. */
+/* A template's word with fields put into it that are 0 there. */
 static inline void
 lb_encap_write_word(const uint8_t *from, uint64_t fields, uint8_t *out)
 {
 	lb_bytes_store64(out, lb_bytes_load64(from) | fields);
 }
 
-/* The checksum takes one addition for each field that is not the template's (RFC 1624). */
+/* The inner family, as the last two bytes of a word. */
+static inline uint64_t
+lb_encap_ethertype(const struct lb_encap_packet *packet)
+{
+	return (uint64_t)(packet->is_v6 ? lb_bytes_swap16(LB_ENCAP_ETHERTYPE_IPV6)
+					: lb_bytes_swap16(LB_ENCAP_ETHERTYPE_IPV4))
+	       << 48;
+}
+
+static inline uint64_t
+lb_encap_sport(const struct lb_encap_packet *packet)
+{
+	return lb_bytes_swap16((uint16_t)(packet->entropy >> LB_ENCAP_SPORT_SHIFT));
+}
+
+/*
+ * All but the destination, with which the next header shares a word. The checksum takes one
+ * addition for each field that is not the template's (RFC 1624).
+ */
 static inline void
 lb_encap_write_ipv4(const struct lb_encap *encap, const struct lb_encap_packet *packet,
-	uint8_t *out)
+	unsigned int n_bytes, uint8_t proto, uint8_t *out)
 {
 	const uint32_t tos = (uint32_t)packet->tos << 8;
-	const uint32_t total =
-		lb_bytes_swap16((uint16_t)(encap->n_bytes + packet->inner_bytes));
-	const uint32_t proto = (uint32_t)encap->inner_proto[packet->is_v6] << 8;
-	const uint32_t sum = encap->ipv4_sum + tos + total + proto;
+	const uint32_t total = lb_bytes_swap16((uint16_t)(n_bytes + packet->inner_bytes));
+	const uint32_t sum = encap->ipv4_sum + tos + total + ((uint32_t)proto << 8);
 	/* Both halves added, and their carry, come to lie in the upper one. */
 	const uint32_t csum = ~(sum + (sum << 16 | sum >> 16)) & UINT32_C(0xffff0000);
 
 	lb_encap_write_word(encap->bytes, tos | total << 16, out);
-	lb_encap_write_word(encap->bytes + 8, proto | csum, out + 8);
-	memcpy(out + 16, encap->bytes + 16, LB_ENCAP_V4_BYTES - 16);
+	lb_encap_write_word(encap->bytes + 8, (uint32_t)proto << 8 | csum, out + 8);
+}
+
+/* @return the payload's length, as it lies in the first word; UDP's lies there in its own. */
+static inline uint64_t
+lb_encap_write_ipv6(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	unsigned int n_behind, uint8_t proto, uint8_t *out)
+{
+	const uint32_t low = packet->entropy & LB_ENCAP_FLOW_LABEL_MASK;
+	const uint32_t label = low + (low == 0); /* 0 means that there is none */
+	const uint64_t length =
+		(uint64_t)lb_bytes_swap16((uint16_t)(n_behind + packet->inner_bytes)) << 32;
+
+	lb_encap_write_word(encap->bytes,
+		lb_bytes_swap32((uint32_t)packet->tos << 20 | label) | length |
+			(uint64_t)proto << 48,
+		out);
+	memcpy(out + 8, encap->bytes + 8, LB_ENCAP_V6_BYTES - 8);
+	return length;
 }
 
 static inline void
-lb_encap_write_ipv6(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+lb_encap_write_ipip(const struct lb_encap *encap, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
-	const uint32_t low = packet->entropy & LB_ENCAP_FLOW_LABEL_MASK;
-	const uint32_t label = low == 0 ? 1 : low; /* 0 means that there is none */
-	const uint64_t payload = lb_bytes_swap16(
-		(uint16_t)(encap->n_bytes - LB_ENCAP_V6_BYTES + packet->inner_bytes));
-	const uint64_t proto = encap->inner_proto[packet->is_v6];
+	const uint8_t proto = encap->inner_proto[packet->is_v6];
 
-	lb_encap_write_word(encap->bytes,
-		lb_bytes_swap32((uint32_t)packet->tos << 20 | label) | payload << 32 |
-			proto << 48,
-		out);
-	memcpy(out + 8, encap->bytes + 8, LB_ENCAP_V6_BYTES - 8);
+	if (encap->is_v6) {
+		(void)lb_encap_write_ipv6(encap, packet, 0, proto, out);
+		return;
+	}
+	lb_encap_write_ipv4(encap, packet, LB_ENCAP_V4_BYTES, proto, out);
+	memcpy(out + 16, encap->bytes + 16, LB_ENCAP_V4_BYTES - 16);
+}
+
+/* No checksum, key or sequence; version 0. */
+static inline void
+lb_encap_write_gre(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	uint8_t *out)
+{
+	const uint64_t type = lb_encap_ethertype(packet);
+
+	if (encap->is_v6) {
+		(void)lb_encap_write_ipv6(encap, packet, LB_ENCAP_GRE_BYTES, 0, out);
+		lb_bytes_store32(out + LB_ENCAP_V6_BYTES, (uint32_t)(type >> 32));
+		return;
+	}
+	lb_encap_write_ipv4(encap, packet, LB_ENCAP_V4_BYTES + LB_ENCAP_GRE_BYTES, 0, out);
+	lb_encap_write_word(encap->bytes + 16, type, out + 16);
+}
+
+/* The sum of what is usual. The header of an IPv4 packet has the sum 0, by its checksum. */
+static inline uint64_t
+lb_encap_sum_usual(uint64_t sum, const struct lb_encap_packet *packet, const uint8_t *ip)
+{
+	enum { V6_WORDS = LB_ENCAP_V6_BYTES / LB_CSUM_WORD_BYTES };
+	const size_t n = packet->inner_bytes;
+
+	if (unlikely(n > LB_CSUM_SHORT_BYTES_MAX))
+		return lb_csum_add(sum, ip, n);
+	if (packet->is_v6)
+		return lb_csum_add_short(sum, ip, n, V6_WORDS);
+	return lb_csum_add_short(sum, ip + LB_ENCAP_V4_BYTES, n - LB_ENCAP_V4_BYTES, 0);
+}
+
+/* n_behind bytes, a constant, are between UDP and the inner packet; type ends them, if any. */
+static inline void
+lb_encap_write_udp_v6(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	unsigned int n_behind, uint64_t type, bool is_usual, uint8_t *out)
+{
+	uint8_t *udp = out + LB_ENCAP_V6_BYTES;
+	const uint64_t length =
+		lb_encap_write_ipv6(encap, packet, LB_ENCAP_UDP_BYTES + n_behind, 0, out);
+	const uint64_t word = lb_bytes_load64(encap->bytes + LB_ENCAP_V6_BYTES) |
+			      lb_encap_sport(packet) | length;
+	/*
+	 * The length counts twice: in the pseudo-header and in UDP's own (RFC 8200, section
+	 * 8.1). The fields that are added first do not meet.
+	 */
+	uint64_t sum = lb_csum_join(encap->sum + LB_BYTES_IN_ORDER(length | type, 64),
+		LB_BYTES_IN_ORDER(word, 64));
+	uint16_t csum;
+
+	sum = is_usual ? lb_encap_sum_usual(sum, packet, udp + LB_ENCAP_UDP_BYTES + n_behind)
+		       : lb_csum_join(sum, packet->inner_sum);
+	csum = lb_csum_finish(sum);
+	csum = (uint16_t)(csum - (csum == 0)); /* 0 on the wire means that there is none */
+	lb_bytes_store64(udp, word | (uint64_t)LB_BYTES_IN_ORDER(csum, 16) << 48);
+}
+
+/* Without a checksum. */
+static inline void
+lb_encap_write_udp_v4(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	unsigned int n_behind, uint8_t *out)
+{
+	const unsigned int n_udp = LB_ENCAP_UDP_BYTES + n_behind;
+
+	lb_encap_write_ipv4(encap, packet, LB_ENCAP_V4_BYTES + n_udp, 0, out);
+	lb_encap_write_word(encap->bytes + 16, lb_encap_sport(packet) << 32, out + 16);
+	lb_bytes_store32(out + 24, lb_bytes_swap16((uint16_t)(n_udp + packet->inner_bytes)));
+}
+
+static inline void
+lb_encap_write_gue(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	bool is_usual, uint8_t *out)
+{
+	if (encap->is_v6)
+		lb_encap_write_udp_v6(encap, packet, 0, 0, is_usual, out);
+	else
+		lb_encap_write_udp_v4(encap, packet, 0, out);
+}
+
+static inline void
+lb_encap_write_vxlan(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	bool is_usual, uint8_t *out)
+{
+	const uint64_t type = lb_encap_ethertype(packet);
+	const uint8_t *from = encap->bytes;
+
+	if (encap->is_v6) {
+		lb_encap_write_udp_v6(encap, packet, LB_ENCAP_INNER_BYTES, type, is_usual, out);
+		from += LB_ENCAP_V6_BYTES + LB_ENCAP_UDP_BYTES;
+		out += LB_ENCAP_V6_BYTES + LB_ENCAP_UDP_BYTES;
+	} else {
+		lb_encap_write_udp_v4(encap, packet, LB_ENCAP_INNER_BYTES, out);
+		from += LB_ENCAP_V4_BYTES + LB_ENCAP_UDP_BYTES;
+		out += LB_ENCAP_V4_BYTES + LB_ENCAP_UDP_BYTES;
+	}
+	memcpy(out, from, 16);
+	lb_encap_write_word(from + LB_ENCAP_INNER_BYTES - 8, type,
+		out + LB_ENCAP_INNER_BYTES - 8);
+}
+
+static inline void
+lb_encap_write_as(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	bool is_usual, uint8_t *out)
+{
+	switch (encap->mode) {
+	case LB_FORWARD_GRE:
+		lb_encap_write_gre(encap, packet, out);
+		break;
+	case LB_FORWARD_GUE:
+		lb_encap_write_gue(encap, packet, is_usual, out);
+		break;
+	case LB_FORWARD_VXLAN:
+		lb_encap_write_vxlan(encap, packet, is_usual, out);
+		break;
+	default:
+		lb_encap_write_ipip(encap, packet, out);
+		break;
+	}
 }
 
 /** The same as lb_encap_write(), of a template that is not L2's. */
@@ -68,16 +230,18 @@ static inline void
 lb_encap_write_outer(const struct lb_encap *encap, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
-	if (encap->is_v6)
-		lb_encap_write_ipv6(encap, packet, out);
-	else
-		lb_encap_write_ipv4(encap, packet, out);
-	if (encap->mode != LB_FORWARD_IPIP) { /* there the inner header is next */
-		const struct lb_encap_packet copy = *packet; /* it need not be in memory */
+	lb_encap_write_as(encap, packet, false, out);
+}
 
-		lb_encap_write_payload(encap, &copy,
-			out + (encap->is_v6 ? LB_ENCAP_V6_BYTES : LB_ENCAP_V4_BYTES));
-	}
+/**
+ * The same, right before a usual packet (lb_usual.h) that lies there in one piece and as it
+ * was found to be usual: what is needed of it is summed here. inner_sum is not read.
+ */
+static inline void
+lb_encap_write_usual(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	uint8_t *out)
+{
+	lb_encap_write_as(encap, packet, true, out);
 }
 
 #endif

@@ -13,9 +13,10 @@
 
 #include "fuzz_require.h"
 #include "lb_csum.h"
-#include "lb_encap.h"
+#include "lb_encap_write.h"
 #include "lb_neighbor.h"
 #include "lb_packet.h"
+#include "lb_usual.h"
 #include "packet_flaw.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -76,9 +77,35 @@ check_outer_v6(const struct lb_encap *encap, const uint8_t *out, const uint8_t *
 	require(plain_sum(sum, inner, n) == 0xffff, "UDP over IPv6: checksum");
 }
 
+/* Of a packet with n_bytes from its IP header to the end of its frame. */
+static bool
+is_usual(const uint8_t *ip, size_t n_bytes, bool is_v6)
+{
+	const size_t n_headers = is_v6 ? LB_USUAL_V6_BYTES : LB_USUAL_V4_BYTES;
+	struct lb_usual usual;
+
+	if (n_bytes < n_headers + LB_USUAL_TCP_BYTES)
+		return false;
+	return is_v6 ? lb_usual_parse_v6(ip, (uint32_t)n_bytes, &usual)
+		     : lb_usual_parse_v4(ip, (uint32_t)n_bytes, &usual);
+}
+
+/* The same bytes as were written before any packet. */
 static void
-try_encap(const struct lb_packet *p, const uint8_t *inner, enum lb_forward_mode mode,
-	bool is_v6)
+try_usual(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+	const uint8_t *inner, const uint8_t *want)
+{
+	uint8_t *all = exact((size_t)encap->n_bytes + packet->inner_bytes);
+
+	memcpy(all + encap->n_bytes, inner, packet->inner_bytes);
+	lb_encap_write_usual(encap, packet, all);
+	require(memcmp(all, want, encap->n_bytes) == 0, "headers of a usual packet");
+	free(all);
+}
+
+static void
+try_encap(const struct lb_packet *p, const uint8_t *inner, bool has_usual,
+	enum lb_forward_mode mode, bool is_v6)
 {
 	const struct lb_encap encap = encap_of(mode, is_v6);
 	const struct lb_encap_packet packet = {
@@ -99,6 +126,8 @@ try_encap(const struct lb_packet *p, const uint8_t *inner, enum lb_forward_mode 
 		check_outer_v6(&encap, out, inner, p->ip_bytes);
 	else if (mode != LB_FORWARD_L2)
 		check_outer_v4(&encap, out, inner, p->ip_bytes);
+	if (mode != LB_FORWARD_L2 && has_usual)
+		try_usual(&encap, &packet, inner, out);
 	free(out);
 }
 
@@ -108,7 +137,9 @@ parse_and_encap(const uint8_t *frame, size_t n, size_t wire_bytes)
 	struct lb_packet p;
 	struct lb_packet plain;
 	const enum lb_verdict verdict = lb_packet_parse(frame, n, wire_bytes, &p);
+	const uint8_t *ip;
 	const char *flaw;
+	bool has_usual;
 
 	require(verdict >= 0 && verdict < LB_N_VERDICTS && verdict != LB_REPLY, "verdict");
 	require(verdict == lb_packet_parse_plainly(frame, n, wire_bytes, &plain), "twins");
@@ -118,9 +149,11 @@ parse_and_encap(const uint8_t *frame, size_t n, size_t wire_bytes)
 	require(flaw == NULL, flaw);
 	if ((p.flags & LB_PACKET_CUT) != 0)
 		return; /* not all of the inner packet is here to be summed */
+	ip = frame + p.ip_offset;
+	has_usual = is_usual(ip, n - p.ip_offset, p.is_v6);
 	for (int mode = LB_FORWARD_L2; mode < LB_N_FORWARD_MODES; mode++) {
-		try_encap(&p, frame + p.ip_offset, (enum lb_forward_mode)mode, false);
-		try_encap(&p, frame + p.ip_offset, (enum lb_forward_mode)mode, true);
+		try_encap(&p, ip, has_usual, (enum lb_forward_mode)mode, false);
+		try_encap(&p, ip, has_usual, (enum lb_forward_mode)mode, true);
 	}
 }
 

@@ -17,6 +17,31 @@ write_one(const struct lb_encap *encap)
 	(void)lb_encap_needs_sum(encap);
 }
 
+/* Its last byte is the last that may be read. */
+static void
+write_usual(const struct lb_encap *encap, bool is_v6, uint16_t n)
+{
+	struct lb_encap_packet packet;
+
+	make_any(&packet, sizeof(packet));
+	packet.is_v6 = is_v6;
+	packet.inner_bytes = n;
+	lb_encap_write_usual(encap, &packet, FRAME_END - n - encap->n_bytes);
+}
+
+/* The shortest of UDP, and what is summed by either way; proof_csum.c has each length. */
+static void
+write_each_usual(const struct lb_encap *encap)
+{
+	make_any(frame_memory, sizeof(frame_memory));
+	write_usual(encap, false, 28);
+	write_usual(encap, true, 48);
+	write_usual(encap, false, LB_CSUM_SHORT_BYTES_MAX);
+	write_usual(encap, true, LB_CSUM_SHORT_BYTES_MAX);
+	write_usual(encap, false, LB_CSUM_SHORT_BYTES_MAX + 1);
+	write_usual(encap, true, LB_CSUM_SHORT_BYTES_MAX + 1);
+}
+
 static void
 make_one(enum lb_forward_mode mode, struct lb_addr src, struct lb_addr dst)
 {
@@ -30,6 +55,8 @@ make_one(enum lb_forward_mode mode, struct lb_addr src, struct lb_addr dst)
 	if (lb_encap_init(&encap, &conf) == 0) {
 		//@ split encap.n_bytes;
 		write_one(&encap);
+		if (mode != LB_FORWARD_L2)
+			write_each_usual(&encap);
 	}
 }
 

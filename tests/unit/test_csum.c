@@ -7,6 +7,7 @@
 #include "expect.h"
 #include "lb_compiler.h"
 #include "lb_csum.h"
+#include "lb_csum_short.h"
 #include "packet_builder.h"
 #include "xrand.h"
 
@@ -74,6 +75,55 @@ test_every_length_and_alignment_agrees_with_the_plain_sum(void **state)
 			expect_plain_sum(n, offset, &seed);
 	for (size_t n = 200; n < 2000; n++)
 		expect_plain_sum(n, n % 16, &seed);
+}
+
+/* Exactly what is to be read is allocated, and stands at any alignment. */
+static void
+expect_short_sum(size_t n, size_t offset, uint64_t *seed)
+{
+	uint8_t *mem = malloc(offset + n);
+	const uint64_t before = xrand(seed);
+	uint64_t want;
+
+	for (size_t i = 0; i < offset + n; i++)
+		mem[i] = (uint8_t)xrand(seed) | (uint8_t) - (xrand_below(seed, 4) == 0);
+	want = lb_csum_fold(lb_csum_add(before, mem + offset, n));
+	assert_int_equal(lb_csum_fold(lb_csum_add_short(before, mem + offset, n, 0)), want);
+	if (n > 8)
+		assert_int_equal(lb_csum_fold(lb_csum_add_short(before, mem + offset, n, 1)),
+			want);
+	if (n > 40)
+		assert_int_equal(lb_csum_fold(lb_csum_add_short(before, mem + offset, n, 5)),
+			want);
+	free(mem);
+}
+
+static void
+test_every_short_sum_is_the_sum(void **state)
+{
+	uint64_t seed = 3;
+
+	(void)state;
+	for (size_t n = LB_CSUM_WORD_BYTES; n <= 2 * LB_CSUM_SHORT_BYTES_MAX; n++)
+		for (size_t offset = 0; offset < 16; offset++)
+			for (unsigned int round = 0; round < 8; round++)
+				expect_short_sum(n, offset, &seed);
+}
+
+/* With a carry out of every word, of the last too, and out of their sum. */
+static void
+test_a_short_sum_keeps_its_carries(void **state)
+{
+	uint8_t ones[LB_CSUM_SHORT_BYTES_MAX];
+
+	(void)state;
+	memset(ones, 0xff, sizeof(ones));
+	for (size_t n = LB_CSUM_WORD_BYTES; n <= sizeof(ones); n++) {
+		const uint16_t want = htons(n % 2 == 0 ? 0xffff : 0xff00);
+
+		assert_int_equal(lb_csum_fold(lb_csum_add_short(0, ones, n, 0)), want);
+		assert_int_equal(lb_csum_fold(lb_csum_add_short(UINT64_MAX, ones, n, 0)), want);
+	}
 }
 
 static void
@@ -150,6 +200,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_row_has_its_checksum),
 		cmocka_unit_test(test_every_length_and_alignment_agrees_with_the_plain_sum),
+		cmocka_unit_test(test_every_short_sum_is_the_sum),
+		cmocka_unit_test(test_a_short_sum_keeps_its_carries),
 		cmocka_unit_test(test_a_sum_in_two_parts_is_the_sum),
 		cmocka_unit_test(test_a_full_sum_keeps_its_carry),
 		cmocka_unit_test(test_every_sum_folds_to_its_checksum),

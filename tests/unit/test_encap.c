@@ -7,6 +7,7 @@
 #include "lb_compiler.h"
 #include "lb_csum.h"
 #include "lb_encap.h"
+#include "lb_encap_write.h"
 #include "packet_builder.h"
 #include "xrand.h"
 
@@ -341,6 +342,74 @@ test_lengths_and_checksums_are_right_for_any_packet(void **state)
 	}
 }
 
+/* TCP or UDP of so many bytes, with an IP header that is right; the rest may be anything. */
+static void
+make_usual(uint8_t *inner, bool is_v6, unsigned int n, uint64_t *seed)
+{
+	for (unsigned int i = 0; i < n; i++)
+		inner[i] = (uint8_t)xrand(seed);
+	if (is_v6) {
+		inner[0] = 0x60;
+		inner[4] = (uint8_t)((n - 40) >> 8);
+		inner[5] = (uint8_t)(n - 40);
+	} else {
+		uint16_t csum;
+
+		inner[0] = 0x45;
+		inner[2] = (uint8_t)(n >> 8);
+		inner[3] = (uint8_t)n;
+		memset(inner + 10, 0, 2);
+		csum = pb_csum(inner, 20);
+		inner[10] = (uint8_t)(csum >> 8);
+		inner[11] = (uint8_t)csum;
+	}
+}
+
+/* As of any packet, though it is summed where it lies, and nothing beyond its end is read. */
+static void
+expect_usual_as_any(const struct lb_encap *encap, struct lb_encap_packet *packet,
+	const uint8_t *inner, const char *what)
+{
+	const size_t n = (size_t)encap->n_bytes + packet->inner_bytes;
+	uint8_t *want = wrap(encap, packet, inner);
+	uint8_t *all = malloc(n);
+
+	memset(all, 0xaa, encap->n_bytes);
+	memcpy(all + encap->n_bytes, inner, packet->inner_bytes);
+	packet->inner_sum = ~packet->inner_sum; /* it is not read */
+	lb_encap_write_usual(encap, packet, all);
+	EXPECT(memcmp(all, want, n) == 0, "%s, %s of %u bytes", what,
+		packet->is_v6 ? "IPv6" : "IPv4", packet->inner_bytes);
+	free(want);
+	free(all);
+}
+
+static void
+test_a_usual_packet_has_the_headers_of_any(void **state)
+{
+	uint64_t seed = 6;
+	uint8_t inner[400];
+
+	(void)state;
+	for (size_t row = 2; row < LB_N_ELEMENTS(overheads); row++) {
+		const struct lb_encap encap =
+			encap_of(overheads[row].mode, overheads[row].is_v6);
+
+		for (unsigned int i = 28; i <= 2 * sizeof(inner) - 47; i++) {
+			const bool is_v6 = i > sizeof(inner);
+			struct lb_encap_packet packet = {
+				.is_v6 = is_v6,
+				.tos = (uint8_t)xrand(&seed),
+				.inner_bytes = (uint16_t)(is_v6 ? i - sizeof(inner) + 47 : i),
+				.entropy = (uint32_t)xrand(&seed),
+			};
+
+			make_usual(inner, is_v6, packet.inner_bytes, &seed);
+			expect_usual_as_any(&encap, &packet, inner, overheads[row].name);
+		}
+	}
+}
+
 static void
 test_the_largest_packet_has_the_largest_lengths(void **state)
 {
@@ -370,7 +439,7 @@ static void
 test_a_computed_0_is_sent_as_ffff(void **state)
 {
 	static const enum lb_forward_mode modes[] = {LB_FORWARD_GUE, LB_FORWARD_VXLAN};
-	uint8_t inner[42] = {0x60};
+	uint8_t inner[50] = {0x60};
 
 	(void)state;
 	for (size_t i = 0; i < LB_N_ELEMENTS(modes); i++) {
@@ -379,15 +448,16 @@ test_a_computed_0_is_sent_as_ffff(void **state)
 		const size_t n = encap.n_bytes - 40 + sizeof(inner);
 		uint8_t *all;
 
-		memset(inner + 40, 0, 2);
+		memset(inner + 48, 0, 2);
 		all = wrap(&encap, &packet, inner);
-		memcpy(inner + 40, all + 46, 2); /* what was missing to 0 */
+		memcpy(inner + 48, all + 46, 2); /* what was missing to 0 */
 		free(all);
 
 		all = wrap(&encap, &packet, inner);
 		assert_int_equal(get16(all + 46), 0xffff);
 		assert_int_equal(verify_udp_v6(all, n), 0);
 		free(all);
+		expect_usual_as_any(&encap, &packet, inner, "a computed 0");
 	}
 }
 
@@ -415,6 +485,7 @@ main(void)
 		cmocka_unit_test(test_entropy_becomes_port_and_label),
 		cmocka_unit_test(test_every_tos_is_copied),
 		cmocka_unit_test(test_lengths_and_checksums_are_right_for_any_packet),
+		cmocka_unit_test(test_a_usual_packet_has_the_headers_of_any),
 		cmocka_unit_test(test_the_largest_packet_has_the_largest_lengths),
 		cmocka_unit_test(test_a_computed_0_is_sent_as_ffff),
 		cmocka_unit_test(test_l2_writes_nothing),
