@@ -127,14 +127,15 @@ lb_encap_write_gre(const struct lb_encap *encap, const struct lb_encap_packet *p
 static inline uint64_t
 lb_encap_sum_usual(uint64_t sum, const struct lb_encap_packet *packet, const uint8_t *ip)
 {
-	enum { V6_WORDS = LB_ENCAP_V6_BYTES / LB_CSUM_WORD_BYTES };
 	const size_t n = packet->inner_bytes;
 
 	if (unlikely(n > LB_CSUM_SHORT_BYTES_MAX))
 		return lb_csum_add(sum, ip, n);
-	if (packet->is_v6)
-		return lb_csum_add_short(sum, ip, n, V6_WORDS);
-	return lb_csum_add_short(sum, ip + LB_ENCAP_V4_BYTES, n - LB_ENCAP_V4_BYTES, 0);
+	if (!packet->is_v6)
+		return lb_csum_add_short(sum, ip + LB_ENCAP_V4_BYTES, n - LB_ENCAP_V4_BYTES);
+	sum = lb_csum_add_two(sum, ip);
+	sum = lb_csum_add_two(sum, ip + 16);
+	return lb_csum_add_short(sum, ip + 32, n - 32);
 }
 
 /* n_behind bytes, a constant, are between UDP and the inner packet; type ends them, if any. */

@@ -43,7 +43,7 @@ SYSTEM = re.compile(
 # headers: project files by pattern, libraries by name.
 RULES = [
     (r"lb/core/lb_hash(_flow)?\.[ch]", [r"lb/core/.*"], {"xxhash"}),
-    (r"lb/core/lb_(aes\.c|csum_short\.h|flow_lookup\.h)", [r"lb/core/.*"], {"intrinsics"}),
+    (r"lb/core/lb_(aes\.c|flow_lookup\.h)", [r"lb/core/.*"], {"intrinsics"}),
     (r"lb/core/.*", [r"lb/core/.*"], set()),
     (r"lb/dataplane/.*", [r"lb/dataplane/.*", r"lb/core/.*"], {"dpdk"}),
     (r"lb/health/hc_tls\.c", [r"lb/health/.*", r"lb/core/.*"], {"libcrypto"}),
