@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "lb_csum_short.h"
 #include "lb_csum_vector.h"
 
 uint64_t
@@ -12,8 +13,10 @@ lb_csum_range(uint64_t sum, const uint8_t *p, const uint8_t *end)
 	uint64_t high = 0;
 
 #ifdef LB_CSUM_HAS_VECTORS
-	if (end - p >= LB_CSUM_VECTORS_FROM_BYTES)
-		p = lb_csum_sum_vectors(p, end, &low, &high);
+	if (end - p > LB_CSUM_SHORT_BYTES_MAX)
+		return lb_csum_add_vectors(sum, p, end);
+	if (end - p >= LB_CSUM_WORD_BYTES)
+		return lb_csum_add_short(sum, p, (size_t)(end - p));
 #endif
 	/* Halves apart in 64 bits: no carry to catch before 32 GiB of input. */
 	//@ loop variant end - p;

@@ -66,7 +66,7 @@ lb_csum_add_two(uint64_t sum, const uint8_t *p)
 /**
  * lb_csum_add(), of few bytes.
  *
- * @param n  8 at least.
+ * @param n  1 at least; and the 8 bytes before the end may be read.
  */
 static inline uint64_t
 lb_csum_add_short(uint64_t sum, const uint8_t *p, size_t n)

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * The long part of a sum (lb_csum.h) in the vectors that every processor of these kinds has.
- * Elsewhere words do all of it.
+ * Long sums (lb_csum.h) in the vectors that every processor of these kinds has. Elsewhere words
+ * do all of it.
  *
  * Pure and inline. Callable from any thread.
  */
@@ -14,43 +14,53 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "lb_csum.h"
+#include "lb_csum_short.h"
+
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #	define LB_CSUM_HAS_VECTORS 1
 
-/* For fewer, words take less time. */
-enum { LB_CSUM_VECTORS_FROM_BYTES = 64 };
-
 typedef uint64_t lb_csum_vector __attribute__((vector_size(16)));
 
-/**
- * Sum the 32-bit halves of 64-bit words from p, as many as make pairs of vectors.
- *
- * @param end             At most 32 GiB from p.
- * @param[out] low, high  The halves' sums.
- * @return where the rest begins: less than 32 bytes.
- */
-static inline const uint8_t *
-lb_csum_sum_vectors(const uint8_t *p, const uint8_t *end, uint64_t *low, uint64_t *high)
+static inline lb_csum_vector
+lb_csum_load_vector(const uint8_t *p)
 {
+	lb_csum_vector vector;
+
+	memcpy(&vector, p, sizeof(vector));
+	return vector;
+}
+
+/** lb_csum_range(), of 8 bytes at least, and 32 GiB at most. */
+static inline uint64_t
+lb_csum_add_vectors(uint64_t sum, const uint8_t *p, const uint8_t *end)
+{
+	enum { TURN_BYTES = 64 };
 	lb_csum_vector words[2] = {{0}, {0}};
 	lb_csum_vector upper[2] = {{0}, {0}};
+	uint64_t low;
+	uint64_t high;
 
-	for (; end - p >= (ptrdiff_t)sizeof(words); p += sizeof(words)) {
-		lb_csum_vector pair[2];
+	/* The rest has a byte at least. */
+	for (; end - p > TURN_BYTES; p += TURN_BYTES) {
+		const lb_csum_vector a = lb_csum_load_vector(p);
+		const lb_csum_vector b = lb_csum_load_vector(p + 16);
+		const lb_csum_vector c = lb_csum_load_vector(p + 32);
+		const lb_csum_vector d = lb_csum_load_vector(p + 48);
 
-		memcpy(pair, p, sizeof(pair));
-		words[0] += pair[0];
-		words[1] += pair[1];
-		upper[0] += pair[0] >> 32;
-		upper[1] += pair[1] >> 32;
+		words[0] += a + c;
+		words[1] += b + d;
+		upper[0] += (a >> 32) + (c >> 32);
+		upper[1] += (b >> 32) + (d >> 32);
 	}
 	words[0] += words[1];
 	upper[0] += upper[1];
-	*high = upper[0][0] + upper[0][1];
+	high = upper[0][0] + upper[0][1];
 	/* The words overflow, but what they are without their upper halves does not. */
-	*low = words[0][0] + words[0][1] - (*high << 32);
-	return p;
+	low = words[0][0] + words[0][1] - (high << 32);
+	sum = lb_csum_join(lb_csum_join(sum, low), high);
+	return lb_csum_add_short(sum, p, (size_t)(end - p));
 }
 
 #endif
