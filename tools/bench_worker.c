@@ -194,10 +194,28 @@ send_burst(struct bench_worker *w)
 	dp_count(&w->worker->verdict_pkts[LB_FORWARD], n_forwarded);
 }
 
+/* Buffers go back as vector drivers of NICs give them back once a burst has been sent. */
+static void
+free_burst(struct bench_worker *w)
+{
+	struct rte_mbuf *unused[DP_BURST_MAX];
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < DP_BURST_MAX; i++) {
+		struct rte_mbuf *m = rte_pktmbuf_prefree_seg(w->burst.pkts[i]);
+
+		if (likely(m != NULL && m->pool == w->pool))
+			unused[n++] = m;
+		else if (m != NULL)
+			rte_mempool_put(m->pool, m);
+	}
+	rte_mempool_put_bulk(w->pool, (void **)unused, n);
+}
+
 static void
 end_burst(struct bench_worker *w)
 {
-	rte_pktmbuf_free_bulk(w->burst.pkts, DP_BURST_MAX);
+	free_burst(w);
 	dp_worker_polled(w->worker, DP_BURST_MAX);
 	dp_worker_quiescent(w->worker, w->burst.now_ns[0]);
 }

@@ -72,7 +72,7 @@ struct dp_backend {
 	bool has_next_hop : 1;
 	bool is_live : 1;    /**< false too for an id that nobody has */
 	bool has_source : 1; /**< otherwise frames are from whom they came to */
-	bool is_ipip_v4 : 1; /**< its encap is IPIP over IPv4 */
+	bool is_ipip : 1;    /**< its encap is */
 	uint32_t service;    /**< place of its service */
 	uint16_t vlan;       /**< DP_VLAN_* or an id */
 	/** IP packets of so many bytes need no more than dp_usual_send() does; 0: none. */

@@ -6,28 +6,34 @@
 #include <rte_ether.h>
 
 #include "dp_usual.h"
-#include "lb_csum.h"
 #include "lb_encap_write.h"
 #include "lb_usual.h"
 
 #define TAG_BYTES         4u
 #define TAG_PRIORITY_MASK 0xf0 /* and DEI, of a tag's third byte */
 
-static inline void
-write_outer(const struct dp_stages *s, unsigned int i, const struct dp_backend *backend,
-	uint8_t *ip)
+/* What of a usual packet goes into its outer headers. */
+static inline struct lb_encap_packet
+inner_of(const struct dp_stages *s, unsigned int i, const struct dp_decision *d,
+	const uint8_t *ip)
 {
-	const struct dp_decision *d = &s->burst->decisions[i];
-	struct lb_encap_packet inner = {
-		.is_v6 = s->is_v6[i],
-		.tos = lb_usual_read_tos(ip, s->is_v6[i]),
+	const bool is_v6 = s->is_v6[i];
+
+	return (struct lb_encap_packet){
+		.is_v6 = is_v6,
+		.tos = lb_usual_read_tos(ip, is_v6),
 		.entropy = lb_hash_entropy(&d->hash),
 		.inner_bytes = (uint16_t)d->ip_bytes,
 	};
+}
 
-	if (lb_encap_needs_sum(&backend->encap))
-		inner.inner_sum = lb_csum_add(0, ip, d->ip_bytes);
-	lb_encap_write_outer(&backend->encap, &inner, ip - backend->encap.n_bytes);
+static inline void
+write_outer(const struct dp_stages *s, unsigned int i, const struct lb_encap *encap,
+	const struct dp_decision *d, uint8_t *ip)
+{
+	const struct lb_encap_packet inner = inner_of(s, i, d, ip);
+
+	lb_encap_write_usual(encap, &inner, ip - encap->n_bytes);
 }
 
 /* What sending needs of what lies behind pointers, at hand. */
@@ -46,19 +52,17 @@ resize(struct rte_mbuf *m, uint32_t n_bytes, uint32_t ip_bytes)
 	m->pkt_len = LB_USUAL_IP_OFFSET + ip_bytes;
 }
 
-/* By any mode. */
+/* By any mode. The packet takes it. */
 static bool __attribute__((noinline))
-encap_plain(const struct sending *t, unsigned int i, const struct dp_decision *d)
+encap_other(const struct sending *t, unsigned int i, const struct dp_decision *d)
 {
 	const struct dp_backend *backend = &t->backends[d->backend];
 	struct rte_mbuf *m = t->pkts[i];
 	const uint32_t n_bytes = backend->encap.n_bytes;
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 
-	if (unlikely(n_bytes > m->data_off))
-		return false;
 	if (n_bytes > 0) {
-		write_outer(t->stages, i, backend, frame + LB_USUAL_IP_OFFSET);
+		write_outer(t->stages, i, &backend->encap, d, frame + LB_USUAL_IP_OFFSET);
 		memcpy(frame - n_bytes, &backend->ether, sizeof(backend->ether));
 	} else {
 		memcpy(frame, &backend->ether, offsetof(struct dp_ether, type_be));
@@ -69,31 +73,29 @@ encap_plain(const struct sending *t, unsigned int i, const struct dp_decision *d
 
 /*
  * Of a packet without a tag, that leaves without one, from where its backend says. What most
- * have, IPIP over IPv4, is inline.
+ * have, IPIP, is inline.
  */
 static inline bool
 encap(const struct sending *t, unsigned int i, struct dp_decision *d)
 {
 	const struct dp_backend *backend = &t->backends[d->backend];
+	const uint32_t n_bytes = backend->encap.n_bytes;
 	const uint32_t ip_bytes = d->ip_bytes;
-	const bool is_v6 = t->stages->is_v6[i];
 	struct rte_mbuf *m = t->pkts[i];
 	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *) + LB_USUAL_IP_OFFSET;
 	struct lb_encap_packet inner;
 
-	if (unlikely(ip_bytes > backend->plain_bytes))
+	if (unlikely(ip_bytes > backend->plain_bytes || n_bytes > m->data_off))
 		return false;
 	d->port = backend->port;
-	if (unlikely(!backend->is_ipip_v4 || m->data_off < LB_ENCAP_V4_BYTES))
-		return encap_plain(t, i, d);
-	inner.is_v6 = is_v6;
-	inner.tos = lb_usual_read_tos(ip, is_v6);
-	inner.inner_bytes = (uint16_t)ip_bytes;
-	ip -= LB_ENCAP_V4_BYTES;
+	if (unlikely(!backend->is_ipip))
+		return encap_other(t, i, d);
+	inner = inner_of(t->stages, i, d, ip);
+	ip -= n_bytes;
 	/* Whole words: what is beyond its 14 bytes is written over. */
 	memcpy(ip - LB_USUAL_IP_OFFSET, backend, LB_USUAL_IP_OFFSET + 2);
-	lb_encap_write_ipv4(&backend->encap, &inner, ip);
-	resize(m, LB_ENCAP_V4_BYTES, ip_bytes + LB_ENCAP_V4_BYTES);
+	lb_encap_write_ipip(&backend->encap, &inner, ip);
+	resize(m, n_bytes, ip_bytes + n_bytes);
 	return true;
 }
 
@@ -134,7 +136,7 @@ encap_tagged(const struct dp_stages *s, unsigned int i, struct dp_decision *d)
 	if (!backend->has_source)
 		memcpy(ether.src.bytes, frame, sizeof(ether.src.bytes));
 	if (n_bytes > 0)
-		write_outer(s, i, backend, type + sizeof(ether.type_be));
+		write_outer(s, i, &backend->encap, d, type + sizeof(ether.type_be));
 	else
 		memcpy(&ether.type_be, type, sizeof(ether.type_be));
 	type -= n_bytes;
