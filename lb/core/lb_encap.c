@@ -34,22 +34,7 @@ is_udp(enum lb_forward_mode mode)
 unsigned int
 lb_encap_overhead(enum lb_forward_mode mode, bool is_outer_v6)
 {
-	const unsigned int ip_bytes = is_outer_v6 ? IPV6_BYTES : IPV4_BYTES;
-
-	switch (mode) {
-	case LB_FORWARD_IPIP:
-		return ip_bytes;
-	case LB_FORWARD_GRE:
-		return ip_bytes + LB_ENCAP_GRE_BYTES;
-	case LB_FORWARD_GUE:
-		return ip_bytes + UDP_BYTES;
-	case LB_FORWARD_VXLAN:
-		return ip_bytes + UDP_BYTES + LB_ENCAP_INNER_BYTES;
-	case LB_FORWARD_L2:
-	case LB_N_FORWARD_MODES:
-		break;
-	}
-	return 0;
+	return lb_encap_bytes(mode, is_outer_v6);
 }
 
 /* The outer protocol where it is constant; 0 for IPIP, whose protocol is the inner family. */

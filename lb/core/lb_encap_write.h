@@ -35,6 +35,28 @@ enum {
 	LB_ENCAP_ETHERTYPE_IPV6 = 0x86dd,
 };
 
+/** lb_encap_overhead(), where mode and family are constants. */
+static inline unsigned int
+lb_encap_bytes(enum lb_forward_mode mode, bool is_outer_v6)
+{
+	const unsigned int ip_bytes = is_outer_v6 ? LB_ENCAP_V6_BYTES : LB_ENCAP_V4_BYTES;
+
+	switch (mode) {
+	case LB_FORWARD_IPIP:
+		return ip_bytes;
+	case LB_FORWARD_GRE:
+		return ip_bytes + LB_ENCAP_GRE_BYTES;
+	case LB_FORWARD_GUE:
+		return ip_bytes + LB_ENCAP_UDP_BYTES;
+	case LB_FORWARD_VXLAN:
+		return ip_bytes + LB_ENCAP_UDP_BYTES + LB_ENCAP_INNER_BYTES;
+	case LB_FORWARD_L2:
+	case LB_N_FORWARD_MODES:
+		break;
+	}
+	return 0;
+}
+
 /* A template's word with fields put into it that are 0 there. */
 static inline void
 lb_encap_write_word(const uint8_t *from, uint64_t fields, uint8_t *out)
@@ -94,12 +116,12 @@ lb_encap_write_ipv6(const struct lb_encap *encap, const struct lb_encap_packet *
 }
 
 static inline void
-lb_encap_write_ipip(const struct lb_encap *encap, const struct lb_encap_packet *packet,
-	uint8_t *out)
+lb_encap_write_ipip(const struct lb_encap *encap, bool is_v6,
+	const struct lb_encap_packet *packet, uint8_t *out)
 {
 	const uint8_t proto = encap->inner_proto[packet->is_v6];
 
-	if (encap->is_v6) {
+	if (is_v6) {
 		(void)lb_encap_write_ipv6(encap, packet, 0, proto, out);
 		return;
 	}
@@ -109,12 +131,12 @@ lb_encap_write_ipip(const struct lb_encap *encap, const struct lb_encap_packet *
 
 /* No checksum, key or sequence; version 0. */
 static inline void
-lb_encap_write_gre(const struct lb_encap *encap, const struct lb_encap_packet *packet,
-	uint8_t *out)
+lb_encap_write_gre(const struct lb_encap *encap, bool is_v6,
+	const struct lb_encap_packet *packet, uint8_t *out)
 {
 	const uint64_t type = lb_encap_ethertype(packet);
 
-	if (encap->is_v6) {
+	if (is_v6) {
 		(void)lb_encap_write_ipv6(encap, packet, LB_ENCAP_GRE_BYTES, 0, out);
 		lb_bytes_store32(out + LB_ENCAP_V6_BYTES, (uint32_t)(type >> 32));
 		return;
@@ -176,23 +198,23 @@ lb_encap_write_udp_v4(const struct lb_encap *encap, const struct lb_encap_packet
 }
 
 static inline void
-lb_encap_write_gue(const struct lb_encap *encap, const struct lb_encap_packet *packet,
-	bool is_usual, uint8_t *out)
+lb_encap_write_gue(const struct lb_encap *encap, bool is_v6,
+	const struct lb_encap_packet *packet, bool is_usual, uint8_t *out)
 {
-	if (encap->is_v6)
+	if (is_v6)
 		lb_encap_write_udp_v6(encap, packet, 0, 0, is_usual, out);
 	else
 		lb_encap_write_udp_v4(encap, packet, 0, out);
 }
 
 static inline void
-lb_encap_write_vxlan(const struct lb_encap *encap, const struct lb_encap_packet *packet,
-	bool is_usual, uint8_t *out)
+lb_encap_write_vxlan(const struct lb_encap *encap, bool is_v6,
+	const struct lb_encap_packet *packet, bool is_usual, uint8_t *out)
 {
 	const uint64_t type = lb_encap_ethertype(packet);
 	const uint8_t *from = encap->bytes;
 
-	if (encap->is_v6) {
+	if (is_v6) {
 		lb_encap_write_udp_v6(encap, packet, LB_ENCAP_INNER_BYTES, type, is_usual, out);
 		from += LB_ENCAP_V6_BYTES + LB_ENCAP_UDP_BYTES;
 		out += LB_ENCAP_V6_BYTES + LB_ENCAP_UDP_BYTES;
@@ -206,22 +228,26 @@ lb_encap_write_vxlan(const struct lb_encap *encap, const struct lb_encap_packet 
 		out + LB_ENCAP_INNER_BYTES - 8);
 }
 
+/*
+ * mode and is_v6 are the template's. Where they are constants the compiler leaves one branch of
+ * many.
+ */
 static inline void
-lb_encap_write_as(const struct lb_encap *encap, const struct lb_encap_packet *packet,
-	bool is_usual, uint8_t *out)
+lb_encap_write_as(const struct lb_encap *encap, enum lb_forward_mode mode, bool is_v6,
+	const struct lb_encap_packet *packet, bool is_usual, uint8_t *out)
 {
-	switch (encap->mode) {
+	switch (mode) {
 	case LB_FORWARD_GRE:
-		lb_encap_write_gre(encap, packet, out);
+		lb_encap_write_gre(encap, is_v6, packet, out);
 		break;
 	case LB_FORWARD_GUE:
-		lb_encap_write_gue(encap, packet, is_usual, out);
+		lb_encap_write_gue(encap, is_v6, packet, is_usual, out);
 		break;
 	case LB_FORWARD_VXLAN:
-		lb_encap_write_vxlan(encap, packet, is_usual, out);
+		lb_encap_write_vxlan(encap, is_v6, packet, is_usual, out);
 		break;
 	default:
-		lb_encap_write_ipip(encap, packet, out);
+		lb_encap_write_ipip(encap, is_v6, packet, out);
 		break;
 	}
 }
@@ -231,18 +257,22 @@ static inline void
 lb_encap_write_outer(const struct lb_encap *encap, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
-	lb_encap_write_as(encap, packet, false, out);
+	lb_encap_write_as(encap, (enum lb_forward_mode)encap->mode, encap->is_v6, packet, false,
+		out);
 }
 
 /**
  * The same, right before a usual packet (lb_usual.h) that lies there in one piece and as it
  * was found to be usual: what is needed of it is summed here. inner_sum is not read.
+ *
+ * @param mode   The template's, as
+ * @param is_v6  is this: constants in a loop for one kind of templates.
  */
 static inline void
-lb_encap_write_usual(const struct lb_encap *encap, const struct lb_encap_packet *packet,
-	uint8_t *out)
+lb_encap_write_usual(const struct lb_encap *encap, enum lb_forward_mode mode, bool is_v6,
+	const struct lb_encap_packet *packet, uint8_t *out)
 {
-	lb_encap_write_as(encap, packet, true, out);
+	lb_encap_write_as(encap, mode, is_v6, packet, true, out);
 }
 
 #endif

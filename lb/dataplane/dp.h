@@ -14,6 +14,7 @@
  * Workers call dp_worker_burst() (in dp_worker.h) each for itself.
  */
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -446,7 +447,7 @@ void dp_stop(struct dp *dp);
 
 /** What one backend got, summed over the workers. They may be running. */
 struct dp_backend_counts {
-	uint64_t packets;
+	alignas(32) uint64_t packets; /* two to a line: none straddles one */
 	uint64_t bytes; /**< IP bytes as received */
 	uint64_t flows; /**< begun on it */
 };

@@ -265,10 +265,7 @@ send_burst(struct dp_loop *loop)
 		return false;
 	flush(loop, port, &loop->out[place]); /* what came before leaves before */
 	n_sent = rte_eth_tx_burst(port->nic.id, (uint16_t)worker->index, burst->pkts, n);
-	for (uint16_t i = 0; i < n_sent; i++)
-		dp_worker_forwarded(worker, burst->decisions[i].backend,
-			burst->decisions[i].ip_bytes);
-	dp_count(&worker->verdict_pkts[LB_FORWARD], n_sent);
+	dp_worker_forwarded_burst(worker, burst, n_sent);
 	if (unlikely(n_sent < n)) {
 		dp_count(&worker->verdict_pkts[LB_DROP_TX_FULL], n - n_sent);
 		rte_pktmbuf_free_bulk(&burst->pkts[n_sent], n - n_sent);

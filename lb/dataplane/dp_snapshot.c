@@ -500,7 +500,7 @@ fill_backend(struct dp_backend *to, const struct dp_backend_conf *from,
 		to->ether.src = conf->ports[from->port].mac;
 		to->has_source = true;
 	}
-	to->is_ipip = to->encap.mode == LB_FORWARD_IPIP;
+	to->kind = (uint8_t)DP_KIND(to->encap.mode, to->encap.is_v6);
 	to->has_next_hop = from->has_next_hop;
 	to->mtu = from->mtu;
 	to->is_live = from->is_live;

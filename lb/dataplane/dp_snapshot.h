@@ -60,6 +60,9 @@ struct dp_ether {
 
 static_assert(sizeof(struct dp_ether) == 14, "as on the wire");
 
+/** The mode of a template and its family, in one number. */
+#define DP_KIND(mode, is_v6) ((unsigned int)(mode)*2 + ((is_v6) ? 1u : 0u))
+
 /*
  * What a packet needs of its backend, on two lines that are its own; on the first of them
  * alone where the outer header is IPv4 without VXLAN.
@@ -68,16 +71,16 @@ struct dp_backend {
 	/** The next hop, the port it goes out by where has_source, and the outer header's type.
 	 */
 	alignas(LB_CACHE_LINE) struct dp_ether ether;
-	uint8_t port; /**< it goes out by */
+	uint8_t port;     /**< it goes out by */
+	uint8_t kind;     /**< of outer headers: DP_KIND() of its encap */
+	uint32_t service; /**< place of its service */
+	/** IP packets of so many bytes need no more than dp_usual_send() does; 0: none. */
+	uint16_t plain_bytes;
 	bool has_next_hop : 1;
 	bool is_live : 1;    /**< false too for an id that nobody has */
 	bool has_source : 1; /**< otherwise frames are from whom they came to */
-	bool is_ipip : 1;    /**< its encap is */
-	uint32_t service;    /**< place of its service */
-	uint16_t vlan;       /**< DP_VLAN_* or an id */
-	/** IP packets of so many bytes need no more than dp_usual_send() does; 0: none. */
-	uint16_t plain_bytes;
 	struct lb_encap encap;
+	uint16_t vlan; /**< DP_VLAN_* or an id */
 	uint16_t mtu;
 };
 

@@ -440,22 +440,47 @@ count_known_ticks(const struct dp_stages *s, struct known_ticks *known)
 	}
 }
 
-static inline uint64_t *
-find_known(struct lb_flow_bucket *bucket, uint64_t tag, uint64_t pick, uint8_t event,
-	const struct known_ticks *known, uint32_t tick)
-{
-	uint32_t ways = lb_flow_match(bucket->tag, tag);
+/* What known flows of a burst have in common, at hand. */
+struct following {
+	struct known_ticks known;
+	uint32_t tick;
+};
 
-	for (; likely(ways != 0); ways &= ways - 1) {
+static inline bool
+is_known(const struct following *f, uint64_t rest, uint64_t pick, uint8_t event)
+{
+	return (rest ^ pick << (LB_FLOW_PICK_SHIFT - 16)) >> LB_FLOW_PICK_SHIFT == 0 &&
+	       lb_flow_ticks_since_seen(rest, f->tick) <
+		       f->known.below[lb_flow_state_of(rest)][event];
+}
+
+/* In one of some ways; of those with its tag most are free, or were its own once. */
+static uint64_t *__attribute__((noinline)) find_known_in(const struct following *f,
+	struct lb_flow_bucket *bucket, uint32_t ways, uint64_t pick, uint8_t event)
+{
+	for (; ways != 0; ways &= ways - 1) {
 		uint64_t *rest = &bucket->rest[(uint32_t)__builtin_ctz(ways)];
 
-		if (likely((*rest ^ pick << (LB_FLOW_PICK_SHIFT - 16)) >> LB_FLOW_PICK_SHIFT ==
-				    0 &&
-			    lb_flow_ticks_since_seen(*rest, tick) <
-				    known->below[lb_flow_state_of(*rest)][event]))
+		if (is_known(f, *rest, pick, event))
 			return rest;
 	}
 	return NULL;
+}
+
+/* Without a loop, which would take registers. */
+static inline uint64_t *
+find_known(const struct following *f, struct lb_flow_bucket *bucket, uint64_t tag,
+	uint64_t pick, uint8_t event)
+{
+	const uint32_t ways = lb_flow_match(bucket->tag, tag);
+	uint64_t *rest;
+
+	if (unlikely(ways == 0))
+		return NULL;
+	rest = &bucket->rest[(uint32_t)__builtin_ctz(ways)];
+	if (likely(is_known(f, *rest, pick, event)))
+		return rest;
+	return find_known_in(f, bucket, ways & (ways - 1), pick, event);
 }
 
 unsigned int
@@ -463,28 +488,28 @@ dp_usual_follow_known(struct dp_stages *s)
 {
 	const struct dp_decision *decisions = s->burst->decisions;
 	struct lb_flow_bucket *buckets = s->worker->flows->buckets;
-	const uint32_t tick = lb_flow_tick(s->worker->flows, s->burst->now_ns[0]);
 	const struct backend_lines lines = backend_lines(s);
 	const unsigned int n = s->burst->n;
 	const unsigned int end = s->first_odd;
-	struct known_ticks known;
+	struct following f;
 	unsigned int i;
 
 	/* Times never go back. */
 	if (unlikely(s->burst->now_ns[n - 1] != s->burst->now_ns[0]))
 		return 0;
-	count_known_ticks(s, &known);
+	count_known_ticks(s, &f.known);
+	f.tick = lb_flow_tick(s->worker->flows, s->burst->now_ns[0]);
 	for (i = 0; i < end; i++) {
 		const struct dp_decision *d = &decisions[i];
 		uint64_t *rest;
 
-		rest = find_known(&buckets[s->buckets[i]], s->tags[i], d->hash.pick, d->event,
-			&known, tick);
+		rest = find_known(&f, &buckets[s->buckets[i]], s->tags[i], d->hash.pick,
+			d->event);
 		if (unlikely(rest == NULL))
 			break;
 		s->ids[i] = lb_flow_backend_of(*rest);
 		prefetch_backend(lines, s->ids[i], s->is_v6[i]);
-		*rest = lb_flow_touched(*rest, (enum lb_flow_event)d->event, tick);
+		*rest = lb_flow_touched(*rest, (enum lb_flow_event)d->event, f.tick);
 	}
 	return i;
 }

@@ -27,77 +27,105 @@ inner_of(const struct dp_stages *s, unsigned int i, const struct dp_decision *d,
 	};
 }
 
-static inline void
-write_outer(const struct dp_stages *s, unsigned int i, const struct lb_encap *encap,
-	const struct dp_decision *d, uint8_t *ip)
-{
-	const struct lb_encap_packet inner = inner_of(s, i, d, ip);
-
-	lb_encap_write_usual(encap, &inner, ip - encap->n_bytes);
-}
-
 /* What sending needs of what lies behind pointers, at hand. */
 struct sending {
 	const struct dp_stages *stages;
 	struct rte_mbuf **pkts;
+	struct dp_decision *decisions;
 	const struct dp_backend *backends;
+	uint32_t n_ids;
 };
 
-/* A frame of ip_bytes after its Ethernet header, which begins n_bytes earlier than it did. */
-static inline void
-resize(struct rte_mbuf *m, uint32_t n_bytes, uint32_t ip_bytes)
-{
-	m->data_off = (uint16_t)(m->data_off - n_bytes);
-	m->data_len = (uint16_t)(LB_USUAL_IP_OFFSET + ip_bytes);
-	m->pkt_len = LB_USUAL_IP_OFFSET + ip_bytes;
-}
-
-/* By any mode. The packet takes it. */
-static bool __attribute__((noinline))
-encap_other(const struct sending *t, unsigned int i, const struct dp_decision *d)
-{
-	const struct dp_backend *backend = &t->backends[d->backend];
-	struct rte_mbuf *m = t->pkts[i];
-	const uint32_t n_bytes = backend->encap.n_bytes;
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-
-	if (n_bytes > 0) {
-		write_outer(t->stages, i, &backend->encap, d, frame + LB_USUAL_IP_OFFSET);
-		memcpy(frame - n_bytes, &backend->ether, sizeof(backend->ether));
-	} else {
-		memcpy(frame, &backend->ether, offsetof(struct dp_ether, type_be));
-	}
-	resize(m, n_bytes, d->ip_bytes + n_bytes);
-	return true;
-}
-
 /*
- * Of a packet without a tag, that leaves without one, from where its backend says. What most
- * have, IPIP, is inline.
+ * A packet without a tag, that leaves without one, from where its backend says; in the mode
+ * and the family of its backend's template, which the caller has looked at.
  */
 static inline bool
-encap(const struct sending *t, unsigned int i, struct dp_decision *d)
+encap(const struct sending *t, unsigned int i, struct dp_decision *d, enum lb_forward_mode mode,
+	bool is_v6)
 {
 	const struct dp_backend *backend = &t->backends[d->backend];
-	const uint32_t n_bytes = backend->encap.n_bytes;
+	const uint32_t n_bytes = lb_encap_bytes(mode, is_v6);
 	const uint32_t ip_bytes = d->ip_bytes;
 	struct rte_mbuf *m = t->pkts[i];
 	uint8_t *ip = rte_pktmbuf_mtod(m, uint8_t *) + LB_USUAL_IP_OFFSET;
-	struct lb_encap_packet inner;
+	uint8_t *frame = ip - LB_USUAL_IP_OFFSET - n_bytes;
 
 	if (unlikely(ip_bytes > backend->plain_bytes || n_bytes > m->data_off))
 		return false;
 	d->port = backend->port;
-	if (unlikely(!backend->is_ipip))
-		return encap_other(t, i, d);
-	inner = inner_of(t->stages, i, d, ip);
-	ip -= n_bytes;
-	/* Whole words: what is beyond its 14 bytes is written over. */
-	memcpy(ip - LB_USUAL_IP_OFFSET, backend, LB_USUAL_IP_OFFSET + 2);
-	lb_encap_write_ipip(&backend->encap, &inner, ip);
-	resize(m, n_bytes, ip_bytes + n_bytes);
+	if (mode == LB_FORWARD_L2) {
+		memcpy(frame, &backend->ether, offsetof(struct dp_ether, type_be));
+	} else {
+		const struct lb_encap_packet inner = inner_of(t->stages, i, d, ip);
+
+		/* Whole words: what is beyond its 14 bytes is written over. */
+		memcpy(frame, backend, LB_USUAL_IP_OFFSET + 2);
+		lb_encap_write_usual(&backend->encap, mode, is_v6, &inner,
+			frame + LB_USUAL_IP_OFFSET);
+	}
+	m->data_off = (uint16_t)(m->data_off - n_bytes);
+	m->data_len = (uint16_t)(LB_USUAL_IP_OFFSET + ip_bytes + n_bytes);
+	m->pkt_len = LB_USUAL_IP_OFFSET + ip_bytes + n_bytes;
 	return true;
 }
+
+/*
+ * Packets one after the other whose backends are of one kind. @return the first that is
+ * another's, whose backend is gone, or does not take it as it is; of that nothing is done.
+ */
+static inline unsigned int
+encap_kind(const struct sending *t, unsigned int from, unsigned int n,
+	enum lb_forward_mode mode, bool is_v6)
+{
+	const struct sending at = *t;
+	unsigned int i;
+
+	for (i = from; i < n; i++) {
+		struct dp_decision *d = &at.decisions[i];
+
+		d->backend = at.stages->ids[i];
+		if (unlikely(d->backend >= at.n_ids ||
+			     at.backends[d->backend].kind != DP_KIND(mode, is_v6) ||
+			     !encap(&at, i, d, mode, is_v6)))
+			break;
+	}
+	return i;
+}
+
+/* A loop for each kind, and what of it is the same for all its packets in registers. */
+#define KIND(name, mode, is_v6)                                                                \
+	static unsigned int __attribute__((noinline))                                          \
+	encap_##name(const struct sending *t, unsigned int from, unsigned int n)               \
+	{                                                                                      \
+		return encap_kind(t, from, n, mode, is_v6);                                    \
+	}
+
+KIND(l2, LB_FORWARD_L2, false)
+KIND(l2_v6, LB_FORWARD_L2, true)
+KIND(ipip, LB_FORWARD_IPIP, false)
+KIND(ipip_v6, LB_FORWARD_IPIP, true)
+KIND(gre, LB_FORWARD_GRE, false)
+KIND(gre_v6, LB_FORWARD_GRE, true)
+KIND(gue, LB_FORWARD_GUE, false)
+KIND(gue_v6, LB_FORWARD_GUE, true)
+KIND(vxlan, LB_FORWARD_VXLAN, false)
+KIND(vxlan_v6, LB_FORWARD_VXLAN, true)
+
+typedef unsigned int (*encap_fn)(const struct sending *t, unsigned int from, unsigned int n);
+
+static const encap_fn encap_of_kind[] = {
+	[DP_KIND(LB_FORWARD_L2, false)] = encap_l2,
+	[DP_KIND(LB_FORWARD_L2, true)] = encap_l2_v6,
+	[DP_KIND(LB_FORWARD_IPIP, false)] = encap_ipip,
+	[DP_KIND(LB_FORWARD_IPIP, true)] = encap_ipip_v6,
+	[DP_KIND(LB_FORWARD_GRE, false)] = encap_gre,
+	[DP_KIND(LB_FORWARD_GRE, true)] = encap_gre_v6,
+	[DP_KIND(LB_FORWARD_GUE, false)] = encap_gue,
+	[DP_KIND(LB_FORWARD_GUE, true)] = encap_gue_v6,
+	[DP_KIND(LB_FORWARD_VXLAN, false)] = encap_vxlan,
+	[DP_KIND(LB_FORWARD_VXLAN, true)] = encap_vxlan_v6,
+};
 
 /* The tag that a frame leaves with, of the one that it came with, if any. @return its bytes. */
 static inline uint32_t
@@ -135,10 +163,15 @@ encap_tagged(const struct dp_stages *s, unsigned int i, struct dp_decision *d)
 	/* Before it is written over. */
 	if (!backend->has_source)
 		memcpy(ether.src.bytes, frame, sizeof(ether.src.bytes));
-	if (n_bytes > 0)
-		write_outer(s, i, &backend->encap, d, type + sizeof(ether.type_be));
-	else
+	if (n_bytes > 0) {
+		uint8_t *ip = type + sizeof(ether.type_be);
+		const struct lb_encap_packet inner = inner_of(s, i, d, ip);
+
+		lb_encap_write_usual(&backend->encap, (enum lb_forward_mode)backend->encap.mode,
+			backend->encap.is_v6, &inner, ip - n_bytes);
+	} else {
 		memcpy(&ether.type_be, type, sizeof(ether.type_be));
+	}
 	type -= n_bytes;
 	memcpy(type, &ether.type_be, sizeof(ether.type_be));
 	type -= tag_bytes;
@@ -152,24 +185,36 @@ encap_tagged(const struct dp_stages *s, unsigned int i, struct dp_decision *d)
 	return true;
 }
 
-/*
- * Give packets their outer headers, in order. @return the first whose backend is gone, or does
- * not take it as it is; of that nothing is done.
- */
-static inline unsigned int
-send_known(struct dp_stages *s, unsigned int n, bool is_plain)
+/* Whether all leave from where their backends say, without a tag. */
+static bool
+is_plain(const struct dp_stages *s)
 {
-	const struct sending t = {s, s->burst->pkts, s->snapshot->backends};
-	const uint32_t n_ids = s->snapshot->n_ids;
-	struct dp_decision *decisions = s->burst->decisions;
-	unsigned int i;
+	return s->snapshot->is_plain && !s->has_tags;
+}
 
-	for (i = 0; i < n; i++) {
-		struct dp_decision *d = &decisions[i];
+/*
+ * Give usual packets whose backends' ids are found their outer headers, in order. @return the
+ * first whose backend is gone, or does not take it as it is; of that nothing is done.
+ */
+static unsigned int
+send_run(struct dp_stages *s, unsigned int from, unsigned int end)
+{
+	const struct sending t = {s, s->burst->pkts, s->burst->decisions, s->snapshot->backends,
+		s->snapshot->n_ids};
+	const bool are_plain = is_plain(s);
+	unsigned int i = from;
 
-		d->backend = s->ids[i];
-		if (unlikely(d->backend >= n_ids ||
-			     !(is_plain ? encap(&t, i, d) : encap_tagged(s, i, d))))
+	while (i < end && s->ids[i] < t.n_ids) {
+		struct dp_decision *d = &t.decisions[i];
+		const unsigned int begun = i;
+
+		if (likely(are_plain)) {
+			i = encap_of_kind[t.backends[s->ids[i]].kind](&t, i, end);
+		} else {
+			d->backend = s->ids[i];
+			i += encap_tagged(s, i, d);
+		}
+		if (unlikely(i == begun))
 			break;
 	}
 	return i;
@@ -193,18 +238,10 @@ say_known(struct dp_stages *s, unsigned int n)
 	}
 }
 
-/* Whether all leave from where their backends say, without a tag. */
-static bool
-is_plain(const struct dp_stages *s)
-{
-	return s->snapshot->is_plain && !s->has_tags;
-}
-
 unsigned int
 dp_usual_send_known(struct dp_stages *s, unsigned int n, bool is_brief)
 {
-	const unsigned int n_sent =
-		is_plain(s) ? send_known(s, n, true) : send_known(s, n, false);
+	const unsigned int n_sent = send_run(s, 0, n);
 
 	if (unlikely(n_sent < s->burst->n || !is_brief))
 		say_known(s, n_sent);
@@ -224,32 +261,39 @@ static void __attribute__((noinline, cold)) leave_decided(struct dp_stages *s, u
 	d->is_new_flow = decided.is_new_flow;
 }
 
-static inline unsigned int
-send_all(struct dp_stages *s, unsigned int from, bool is_plain)
+/* Say where those that are decided go. @return the first that is not usual. */
+static unsigned int
+end_of_run(struct dp_stages *s, unsigned int from)
 {
-	const struct sending t = {s, s->burst->pkts, s->snapshot->backends};
-	struct dp_burst *burst = s->burst;
-	const unsigned int n = burst->n;
-	unsigned int n_left = 0;
+	const unsigned int n = s->burst->n;
+	unsigned int i;
 
-	for (unsigned int i = from; i < n; i++) {
-		struct dp_decision *d = &burst->decisions[i];
+	for (i = from; i < n && s->is_usual[i]; i++) {
+		struct dp_decision *d = &s->burst->decisions[i];
 
-		if (unlikely(!s->is_usual[i])) {
-			n_left++;
-			continue;
-		}
 		d->service = s->snapshot->backends[d->backend].service;
-		if (likely(is_plain ? encap(&t, i, d) : encap_tagged(s, i, d)))
-			continue;
-		n_left++;
-		leave_decided(s, i);
+		s->ids[i] = d->backend;
 	}
-	return n - n_left;
+	return i;
 }
 
 unsigned int
 dp_usual_send(struct dp_stages *s, unsigned int from)
 {
-	return is_plain(s) ? send_all(s, from, true) : send_all(s, from, false);
+	const unsigned int n = s->burst->n;
+	unsigned int n_left = 0;
+	unsigned int i = from;
+
+	while (i < n) {
+		const unsigned int end = end_of_run(s, i);
+
+		i = send_run(s, i, end);
+		if (i == n)
+			break;
+		if (i < end)
+			leave_decided(s, i);
+		i++;
+		n_left++;
+	}
+	return n - n_left;
 }

@@ -226,6 +226,22 @@ dp_worker_forwarded(struct dp_worker *worker, uint32_t backend, uint32_t ip_byte
 	dp_count(&counts->bytes, ip_bytes);
 }
 
+/** The first n of a burst have left to their backends, and so are counted. */
+static inline void
+dp_worker_forwarded_burst(struct dp_worker *worker, const struct dp_burst *burst, uint16_t n)
+{
+	/* Of a counter the compiler thinks that it might be what leads to the next. */
+	struct dp_backend_counts *counts = worker->backends;
+
+	for (uint16_t i = 0; i < n; i++) {
+		const struct dp_decision *d = &burst->decisions[i];
+
+		dp_count(&counts[d->backend].packets, 1);
+		dp_count(&counts[d->backend].bytes, d->ip_bytes);
+	}
+	dp_count(&worker->verdict_pkts[LB_FORWARD], n);
+}
+
 /** A packet of a burst has left as its verdict says: to a backend, back, or to the kernel. */
 static inline void
 dp_worker_sent(struct dp_worker *worker, const struct dp_decision *d)

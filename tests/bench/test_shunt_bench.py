@@ -265,7 +265,7 @@ class Memory(BenchCase):
         self.assertGreater(one["backend_bytes"], 128)
         # Counters of a backend are each worker's: packets, bytes, flows.
         two = self.read("--workers", "2")
-        self.assertEqual(two["backend_bytes"] - one["backend_bytes"], 24)
+        self.assertEqual(two["backend_bytes"] - one["backend_bytes"], 32)
 
     def test_together_it_is_that_often(self):
         memory = self.read("--services", "1000", "--backends", "10", "--flows", "5000,300000")
