@@ -288,15 +288,21 @@ lb_flow_find_in(const struct lb_flow_table *table, const struct lb_flow_place *p
 	return LB_FLOW_NONE;
 }
 
-/** An entry's rest word after a packet of its flow. */
+/** An entry's rest word after a packet of its flow, which gave it this state. */
 static inline uint64_t
-lb_flow_touched(uint64_t rest, enum lb_flow_event event, uint32_t tick)
+lb_flow_with_state(uint64_t rest, uint32_t state, uint32_t tick)
 {
 	const uint64_t changes =
 		(uint64_t)LB_FLOW_SEEN_MASK << LB_FLOW_SEEN_SHIFT | LB_FLOW_STATE_MASK;
-	const uint64_t state = lb_flow_next_state[lb_flow_state_of(rest)][event];
 
 	return (rest & ~changes) | (uint64_t)tick << LB_FLOW_SEEN_SHIFT | state;
+}
+
+static inline uint64_t
+lb_flow_touched(uint64_t rest, enum lb_flow_event event, uint32_t tick)
+{
+	return lb_flow_with_state(rest, lb_flow_next_state[lb_flow_state_of(rest)][event],
+		tick);
 }
 
 /** The rest word of a live entry of the flow in its first bucket; otherwise NULL. */

@@ -417,70 +417,72 @@ count_asked_ticks(const struct dp_stages *s, uint32_t ticks[static LB_FLOW_N_EVE
 	ticks[LB_FLOW_CLOSE] = asked;
 }
 
-/* Ticks since an entry was seen below which a packet follows it unasked, by state and event. */
-struct known_ticks {
-	uint32_t below[LB_FLOW_N_STATES][LB_FLOW_N_EVENTS];
+/* What a packet makes of a flow's entry, by the entry's state and the packet's event. */
+struct known {
+	uint32_t below; /* it follows unasked, so many ticks after the last */
+	uint32_t next;  /* state */
+};
+
+/* What known flows of a burst have in common, at hand. */
+struct following {
+	struct known known[LB_FLOW_N_STATES][LB_FLOW_N_EVENTS];
+	struct backend_lines lines;
+	struct dp_stages *stages;
+	uint32_t tick;
 };
 
 static void
-count_known_ticks(const struct dp_stages *s, struct known_ticks *known)
+begin_following(struct dp_stages *s, struct following *f)
 {
 	const struct lb_flow_table *flows = s->worker->flows;
 	uint32_t asked[LB_FLOW_N_EVENTS];
 
+	f->stages = s;
+	f->lines = backend_lines(s);
+	f->tick = lb_flow_tick(flows, s->burst->now_ns[0]);
 	count_asked_ticks(s, asked);
 	for (unsigned int event = 0; event < LB_FLOW_N_EVENTS; event++)
-		known->below[LB_FLOW_FREE][event] = 0;
+		f->known[LB_FLOW_FREE][event].below = 0;
 	for (unsigned int state = LB_FLOW_FREE + 1; state < LB_FLOW_N_STATES; state++) {
 		const uint32_t alive = flows->timeout_ticks[state] + 1;
 
 		for (unsigned int event = 0; event < LB_FLOW_N_EVENTS; event++)
-			known->below[state][event] =
-				asked[event] < alive ? asked[event] : alive;
+			f->known[state][event] = (struct known){
+				.below = asked[event] < alive ? asked[event] : alive,
+				.next = lb_flow_next_state[state][event],
+			};
 	}
 }
 
-/* What known flows of a burst have in common, at hand. */
-struct following {
-	struct known_ticks known;
-	uint32_t tick;
-};
-
+/* Follow an entry that has a packet's tag. @return whether it is the packet's, and known. */
 static inline bool
-is_known(const struct following *f, uint64_t rest, uint64_t pick, uint8_t event)
+follow_entry(const struct following *f, unsigned int i, const struct dp_decision *d,
+	uint64_t *entry)
 {
-	return (rest ^ pick << (LB_FLOW_PICK_SHIFT - 16)) >> LB_FLOW_PICK_SHIFT == 0 &&
-	       lb_flow_ticks_since_seen(rest, f->tick) <
-		       f->known.below[lb_flow_state_of(rest)][event];
+	struct dp_stages *s = f->stages;
+	const uint64_t rest = *entry;
+	const struct known *known = &f->known[lb_flow_state_of(rest)][d->event];
+
+	if (unlikely((rest ^ d->hash.pick << (LB_FLOW_PICK_SHIFT - 16)) >> LB_FLOW_PICK_SHIFT !=
+			     0 ||
+		     lb_flow_ticks_since_seen(rest, f->tick) >= known->below))
+		return false;
+	s->ids[i] = lb_flow_backend_of(rest);
+	prefetch_backend(f->lines, s->ids[i], s->is_v6[i]);
+	*entry = lb_flow_with_state(rest, known->next, f->tick);
+	return true;
 }
 
-/* In one of some ways; of those with its tag most are free, or were its own once. */
-static uint64_t *__attribute__((noinline)) find_known_in(const struct following *f,
-	struct lb_flow_bucket *bucket, uint32_t ways, uint64_t pick, uint8_t event)
+/* The same in one of some ways: of those with its tag some may be free, or its own once. */
+static bool __attribute__((noinline)) follow_in(const struct following *f, unsigned int i,
+	struct lb_flow_bucket *bucket, uint32_t ways)
 {
-	for (; ways != 0; ways &= ways - 1) {
-		uint64_t *rest = &bucket->rest[(uint32_t)__builtin_ctz(ways)];
+	const struct dp_decision *d = &f->stages->burst->decisions[i];
 
-		if (is_known(f, *rest, pick, event))
-			return rest;
-	}
-	return NULL;
-}
-
-/* Without a loop, which would take registers. */
-static inline uint64_t *
-find_known(const struct following *f, struct lb_flow_bucket *bucket, uint64_t tag,
-	uint64_t pick, uint8_t event)
-{
-	const uint32_t ways = lb_flow_match(bucket->tag, tag);
-	uint64_t *rest;
-
-	if (unlikely(ways == 0))
-		return NULL;
-	rest = &bucket->rest[(uint32_t)__builtin_ctz(ways)];
-	if (likely(is_known(f, *rest, pick, event)))
-		return rest;
-	return find_known_in(f, bucket, ways & (ways - 1), pick, event);
+	for (; ways != 0; ways &= ways - 1)
+		if (follow_entry(f, i, d, &bucket->rest[(uint32_t)__builtin_ctz(ways)]))
+			return true;
+	return false;
 }
 
 unsigned int
@@ -488,7 +490,6 @@ dp_usual_follow_known(struct dp_stages *s)
 {
 	const struct dp_decision *decisions = s->burst->decisions;
 	struct lb_flow_bucket *buckets = s->worker->flows->buckets;
-	const struct backend_lines lines = backend_lines(s);
 	const unsigned int n = s->burst->n;
 	const unsigned int end = s->first_odd;
 	struct following f;
@@ -497,19 +498,17 @@ dp_usual_follow_known(struct dp_stages *s)
 	/* Times never go back. */
 	if (unlikely(s->burst->now_ns[n - 1] != s->burst->now_ns[0]))
 		return 0;
-	count_known_ticks(s, &f.known);
-	f.tick = lb_flow_tick(s->worker->flows, s->burst->now_ns[0]);
+	begin_following(s, &f);
 	for (i = 0; i < end; i++) {
-		const struct dp_decision *d = &decisions[i];
-		uint64_t *rest;
+		struct lb_flow_bucket *bucket = &buckets[s->buckets[i]];
+		const uint32_t ways = lb_flow_match(bucket->tag, s->tags[i]);
 
-		rest = find_known(&f, &buckets[s->buckets[i]], s->tags[i], d->hash.pick,
-			d->event);
-		if (unlikely(rest == NULL))
+		if (unlikely(ways == 0))
 			break;
-		s->ids[i] = lb_flow_backend_of(*rest);
-		prefetch_backend(lines, s->ids[i], s->is_v6[i]);
-		*rest = lb_flow_touched(*rest, (enum lb_flow_event)d->event, f.tick);
+		if (unlikely(!follow_entry(&f, i, &decisions[i],
+				     &bucket->rest[(uint32_t)__builtin_ctz(ways)]) &&
+			     !follow_in(&f, i, bucket, ways & (ways - 1))))
+			break;
 	}
 	return i;
 }
