@@ -50,14 +50,15 @@ enum lb_flow_state {
  * The words are arrays inside the line, not pairs: the four tags lie side by side, and two
  * vectors compare them.
  */
-#define LB_FLOW_PICK_SHIFT    48
-#define LB_FLOW_SEEN_SHIFT    24
-#define LB_FLOW_SEEN_MASK     UINT32_C(0x7fffff)
-#define LB_FLOW_OVERFLOWED    (UINT64_C(1) << 47)
-#define LB_FLOW_BACKEND_SHIFT 4
-#define LB_FLOW_BACKEND_MASK  (LB_BACKEND_IDS_MAX - 1)
-#define LB_FLOW_BY_SYN        UINT64_C(8)
-#define LB_FLOW_STATE_MASK    UINT64_C(7)
+#define LB_FLOW_PICK_SHIFT       48
+#define LB_FLOW_SEEN_SHIFT       24
+#define LB_FLOW_SEEN_MASK        UINT32_C(0x7fffff)
+#define LB_FLOW_OVERFLOWED_SHIFT 47
+#define LB_FLOW_OVERFLOWED       (UINT64_C(1) << LB_FLOW_OVERFLOWED_SHIFT)
+#define LB_FLOW_BACKEND_SHIFT    4
+#define LB_FLOW_BACKEND_MASK     (LB_BACKEND_IDS_MAX - 1)
+#define LB_FLOW_BY_SYN           UINT64_C(8)
+#define LB_FLOW_STATE_MASK       UINT64_C(7)
 
 static_assert(1u << LB_FLOW_BACKEND_BITS == LB_BACKEND_IDS_MAX, "a backend id fits its field");
 static_assert(LB_FLOW_BACKEND_SHIFT + LB_FLOW_BACKEND_BITS == LB_FLOW_SEEN_SHIFT,
@@ -88,8 +89,9 @@ struct lb_flow_table {
 	uint64_t sweep_rest;                       /* of a bucket, in 2^-period_log2 */
 	uint32_t sweep_bucket;                     /* the next to sweep */
 	uint32_t longest_ticks;
-	struct lb_flow_key *keys; /* one an entry; NULL: they are not kept */
-	struct lb_flow_table_stats stats;
+	uint32_t n_crowded;               /* live entries from which on it is not roomy */
+	struct lb_flow_key *keys;         /* one an entry; NULL: they are not kept */
+	struct lb_flow_table_stats stats; /* but inserted, which follows from the others */
 };
 
 static_assert(offsetof(struct lb_flow_table, last_tick) == LB_CACHE_LINE,
@@ -336,18 +338,25 @@ lb_flow_find_first(const struct lb_flow_table *table, const struct lb_flow_place
 	return lb_flow_find_in(table, place, place->bucket, lb_flow_tick(table, now_ns));
 }
 
-/** lb_flow_find() of a flow that has been located. */
+/** A live entry of the flow in either of its buckets, or LB_FLOW_NONE. */
 static inline uint32_t
-lb_flow_find_at(const struct lb_flow_table *table, const struct lb_flow_place *place,
-	uint64_t now_ns)
+lb_flow_find_in_both(const struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t tick)
 {
-	const uint32_t tick = lb_flow_tick(table, now_ns);
 	const uint32_t ref = lb_flow_find_in(table, place, place->bucket, tick);
 
 	if (likely(ref != LB_FLOW_NONE ||
 		    (table->buckets[place->bucket].rest[0] & LB_FLOW_OVERFLOWED) == 0))
 		return ref;
 	return lb_flow_find_in(table, place, place->second, tick);
+}
+
+/** lb_flow_find() of a flow that has been located. */
+static inline uint32_t
+lb_flow_find_at(const struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint64_t now_ns)
+{
+	return lb_flow_find_in_both(table, place, lb_flow_tick(table, now_ns));
 }
 
 static inline uint32_t
@@ -365,7 +374,8 @@ lb_flow_backend_of(uint64_t rest)
 #define LB_FLOW_DEAD       (UINT32_C(1) << 24)
 #define LB_FLOW_UNUSED     (LB_FLOW_DEAD + 1)
 
-static_assert(LB_FLOW_SEEN_MASK + 1 < LB_FLOW_DEAD, "no age is as good as dead");
+static_assert(LB_FLOW_SEEN_MASK + 1 < LB_FLOW_DEAD && LB_FLOW_DEAD == 1u << (31 - 7),
+	"no age is as good as dead");
 
 /*
  * A way's rank: its readiness, and among equal ones the first's is the greatest. As a number
@@ -396,18 +406,31 @@ lb_flow_rank_plainly(const struct lb_flow_table *table,
 	return best;
 }
 
-#ifdef __SSE2__
-/* Of each rest word the 32 bits from shift on. */
-static inline __m128i
-lb_flow_fields(const uint64_t rests[static LB_FLOW_WAYS], int shift)
-{
-	const __m128i low = _mm_srli_epi64(_mm_load_si128((const __m128i *)rests), shift);
-	const __m128i high = _mm_srli_epi64(_mm_load_si128((const __m128i *)rests + 1), shift);
+/*
+ * The ways of a new flow's two buckets: its first one's are before its second one's, and what
+ * is dead or unused there is before whatever is here.
+ */
+#define LB_FLOW_CHOICES (2 * LB_FLOW_WAYS)
+#define LB_FLOW_CHOICE(readiness, way)                                                         \
+	((readiness)*LB_FLOW_CHOICES + (LB_FLOW_CHOICES - 1 - (way)))
 
-	return _mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(low), _mm_castsi128_ps(high),
-		_MM_SHUFFLE(2, 0, 2, 0)));
+/** The greatest choice of two buckets' ways: the plain twin of the one below. */
+static inline uint32_t
+lb_flow_choose_plainly(const struct lb_flow_table *table,
+	const uint64_t first[static LB_FLOW_WAYS], const uint64_t second[static LB_FLOW_WAYS],
+	uint32_t tick)
+{
+	const uint32_t a = lb_flow_rank_plainly(table, first, tick);
+	const uint32_t b = lb_flow_rank_plainly(table, second, tick);
+	const uint32_t is_second =
+		a / LB_FLOW_WAYS < LB_FLOW_DEAD && b / LB_FLOW_WAYS > a / LB_FLOW_WAYS;
+	const uint32_t rank = is_second ? b : a;
+	const uint32_t way = LB_FLOW_WAYS * is_second + ~rank % LB_FLOW_WAYS;
+
+	return LB_FLOW_CHOICE(rank / LB_FLOW_WAYS, way);
 }
 
+#ifdef __SSE2__
 static inline __m128i
 lb_flow_greater(__m128i a, __m128i b)
 {
@@ -418,6 +441,71 @@ lb_flow_greater(__m128i a, __m128i b)
 
 	return _mm_or_si128(_mm_and_si128(is_a, a), _mm_andnot_si128(is_a, b));
 #	endif
+}
+
+static inline uint32_t
+lb_flow_greatest(__m128i four)
+{
+	four = lb_flow_greater(four, _mm_shuffle_epi32(four, _MM_SHUFFLE(1, 0, 3, 2)));
+	four = lb_flow_greater(four, _mm_shuffle_epi32(four, _MM_SHUFFLE(2, 3, 0, 1)));
+	return (uint32_t)_mm_cvtsi128_si32(four);
+}
+
+static_assert(LB_FLOW_TCP_NEW == 1 && LB_FLOW_UDP_NEW == 4 && LB_FLOW_UDP == 5 &&
+		      LB_FLOW_N_STATES == 6,
+	"timeouts 1 to 4 are all there are: both of UDP are one");
+
+/* The timeouts of four states; of free ones anything. */
+static inline __m128i
+lb_flow_timeouts(const struct lb_flow_table *table, __m128i states)
+{
+#	ifdef __SSSE3__
+	const __m128i all = _mm_loadu_si128((const __m128i *)&table->timeout_ticks[1]);
+	const __m128i spread = _mm_shuffle_epi8(states,
+		_mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12));
+	const __m128i which = _mm_min_epu8(spread, _mm_set1_epi8(LB_FLOW_UDP_NEW));
+
+	/* Bytes 4 * state - 4 to 4 * state - 1: there is no timeout 0. */
+	return _mm_shuffle_epi8(all,
+		_mm_add_epi8(_mm_slli_epi32(which, 2), _mm_set1_epi32(-0x00010204)));
+#	else
+	const uint32_t *ticks = table->timeout_ticks;
+
+	return _mm_setr_epi32((int)ticks[_mm_extract_epi16(states, 0)],
+		(int)ticks[_mm_extract_epi16(states, 2)],
+		(int)ticks[_mm_extract_epi16(states, 4)],
+		(int)ticks[_mm_extract_epi16(states, 6)]);
+#	endif
+}
+
+/** The readiness of a bucket's ways. @param rests  16-byte aligned. */
+static inline __m128i
+lb_flow_readiness(const struct lb_flow_table *table, const uint64_t rests[static LB_FLOW_WAYS],
+	uint32_t tick)
+{
+	const __m128i low = _mm_load_si128((const __m128i *)rests);
+	const __m128i high = _mm_load_si128((const __m128i *)rests + 1);
+	const __m128i state =
+		_mm_and_si128(_mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(low),
+				      _mm_castsi128_ps(high), _MM_SHUFFLE(2, 0, 2, 0))),
+			_mm_set1_epi32((int)LB_FLOW_STATE_MASK));
+	const __m128i seen = _mm_castps_si128(
+		_mm_shuffle_ps(_mm_castsi128_ps(_mm_srli_epi64(low, LB_FLOW_SEEN_SHIFT)),
+			_mm_castsi128_ps(_mm_srli_epi64(high, LB_FLOW_SEEN_SHIFT)),
+			_MM_SHUFFLE(2, 0, 2, 0)));
+	const __m128i age = _mm_and_si128(_mm_sub_epi32(_mm_set1_epi32((int)tick), seen),
+		_mm_set1_epi32((int)LB_FLOW_SEEN_MASK));
+	const __m128i is_new =
+		_mm_or_si128(_mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_TCP_NEW)),
+			_mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_UDP_NEW)));
+	const __m128i is_dead = _mm_cmpgt_epi32(age, lb_flow_timeouts(table, state));
+	const __m128i is_free = _mm_cmpeq_epi32(state, _mm_setzero_si128());
+	const __m128i living = _mm_and_si128(is_new, _mm_add_epi32(age, _mm_set1_epi32(1)));
+	const __m128i dead = _mm_and_si128(is_dead, _mm_set1_epi32((int)LB_FLOW_DEAD));
+	const __m128i none = _mm_and_si128(is_free, _mm_set1_epi32((int)LB_FLOW_UNUSED));
+
+	/* What is dead or free or both: the bits of DEAD are UNUSED's, too. */
+	return lb_flow_greater(_mm_or_si128(dead, none), living);
 }
 #endif
 
@@ -432,34 +520,38 @@ lb_flow_rank(const struct lb_flow_table *table, const uint64_t rests[static LB_F
 	uint32_t tick)
 {
 #ifdef __SSE2__
-	const uint32_t *timeouts = table->timeout_ticks;
-	const __m128i timeout = _mm_setr_epi32((int)timeouts[lb_flow_state_of(rests[0])],
-		(int)timeouts[lb_flow_state_of(rests[1])],
-		(int)timeouts[lb_flow_state_of(rests[2])],
-		(int)timeouts[lb_flow_state_of(rests[3])]);
-	const __m128i state = _mm_and_si128(lb_flow_fields(rests, 0),
-		_mm_set1_epi32((int)LB_FLOW_STATE_MASK));
-	const __m128i age = _mm_and_si128(_mm_sub_epi32(_mm_set1_epi32((int)tick),
-						  lb_flow_fields(rests, LB_FLOW_SEEN_SHIFT)),
-		_mm_set1_epi32((int)LB_FLOW_SEEN_MASK));
-	const __m128i is_new =
-		_mm_or_si128(_mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_TCP_NEW)),
-			_mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_UDP_NEW)));
-	const __m128i is_dead = _mm_cmpgt_epi32(age, timeout);
-	const __m128i is_free = _mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_FREE));
-	const __m128i living = _mm_andnot_si128(is_dead,
-		_mm_and_si128(is_new, _mm_add_epi32(age, _mm_set1_epi32(1))));
-	const __m128i dead = _mm_and_si128(is_dead, _mm_set1_epi32((int)LB_FLOW_DEAD));
-	const __m128i none = _mm_and_si128(is_free, _mm_set1_epi32((int)LB_FLOW_UNUSED));
-	/* What is dead or free or both: the bits of DEAD are UNUSED's, too. */
-	__m128i rank = _mm_or_si128(_mm_or_si128(living, dead), none);
+	const __m128i readiness = lb_flow_readiness(table, rests, tick);
 
-	rank = _mm_or_si128(_mm_slli_epi32(rank, 2), _mm_setr_epi32(3, 2, 1, 0));
-	rank = lb_flow_greater(rank, _mm_shuffle_epi32(rank, _MM_SHUFFLE(1, 0, 3, 2)));
-	rank = lb_flow_greater(rank, _mm_shuffle_epi32(rank, _MM_SHUFFLE(2, 3, 0, 1)));
-	return (uint32_t)_mm_cvtsi128_si32(rank);
+	return lb_flow_greatest(
+		_mm_or_si128(_mm_slli_epi32(readiness, 2), _mm_setr_epi32(3, 2, 1, 0)));
 #else
 	return lb_flow_rank_plainly(table, rests, tick);
+#endif
+}
+
+/**
+ * The greatest choice of two buckets' ways. Which of the two it is, no branch asks; but what
+ * has room at all is found in its first, and the second is not waited for.
+ *
+ * @param first  16-byte aligned, as second is.
+ */
+static inline uint32_t
+lb_flow_choose(const struct lb_flow_table *table, const uint64_t first[static LB_FLOW_WAYS],
+	const uint64_t second[static LB_FLOW_WAYS], uint32_t tick)
+{
+#ifdef __SSE2__
+	const __m128i a = lb_flow_readiness(table, first, tick);
+	const __m128i b = lb_flow_readiness(table, second, tick);
+	const __m128i in_first = _mm_or_si128(_mm_slli_epi32(a, 3), _mm_setr_epi32(7, 6, 5, 4));
+	const __m128i in_second =
+		_mm_or_si128(_mm_slli_epi32(b, 3), _mm_setr_epi32(3, 2, 1, 0));
+
+	/* The bit of what is dead or unused, as the sign. */
+	if (_mm_movemask_ps(_mm_castsi128_ps(_mm_slli_epi32(a, 7))) != 0)
+		return lb_flow_greatest(in_first);
+	return lb_flow_greatest(lb_flow_greater(in_first, in_second));
+#else
+	return lb_flow_choose_plainly(table, first, second, tick);
 #endif
 }
 
@@ -496,9 +588,7 @@ lb_flow_with_backend(uint64_t rest, uint32_t backend)
 static inline bool
 lb_flow_is_roomy(const struct lb_flow_table *table)
 {
-	const uint32_t n_entries = LB_FLOW_WAYS << table->n_buckets_log2;
-
-	return table->stats.live < n_entries - n_entries / 8;
+	return table->stats.live < table->n_crowded;
 }
 
 /**
@@ -510,28 +600,6 @@ lb_flow_is_roomy(const struct lb_flow_table *table)
  */
 uint32_t lb_flow_make_place(struct lb_flow_table *table, const struct lb_flow_place *place,
 	uint32_t tick);
-
-/** The same; what most new flows find, in an empty table and in a full one, is found inline. */
-static inline uint32_t
-lb_flow_choose_place(struct lb_flow_table *table, const struct lb_flow_place *place,
-	uint32_t tick)
-{
-	const uint32_t first = lb_flow_rank(table, table->buckets[place->bucket].rest, tick);
-	uint32_t second;
-	uint32_t is_first;
-	uint32_t rank;
-
-	if (first / LB_FLOW_WAYS >= LB_FLOW_DEAD)
-		return place->bucket * LB_FLOW_WAYS + ~first % LB_FLOW_WAYS;
-	second = lb_flow_rank(table, table->buckets[place->second].rest, tick);
-	/* Without a branch, which in a flood would go either way. */
-	is_first = -(uint32_t)(first / LB_FLOW_WAYS >= second / LB_FLOW_WAYS);
-	rank = (first & is_first) | (second & ~is_first);
-	if (unlikely(lb_flow_is_roomy(table) || rank / LB_FLOW_WAYS == LB_FLOW_NOT_AT_ALL))
-		return lb_flow_make_place(table, place, tick);
-	return ((place->bucket & is_first) | (place->second & ~is_first)) * LB_FLOW_WAYS +
-	       ~rank % LB_FLOW_WAYS;
-}
 
 /** Make a place free, and account for who was there. */
 static inline void
@@ -549,32 +617,79 @@ lb_flow_vacate(struct lb_flow_table *table, uint32_t ref, uint32_t tick)
 	*rest &= LB_FLOW_OVERFLOWED;
 }
 
-/** lb_flow_insert() of a flow that has been located. */
+/** Of no way. */
+#define LB_FLOW_NO_WAY LB_FLOW_CHOICES
+
+/** A place for what lb_flow_choose() has none for, or none at once. @return its way. */
 static inline uint32_t
-lb_flow_insert_at(struct lb_flow_table *table, const struct lb_flow_place *place,
-	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint64_t now_ns)
+lb_flow_make_way(struct lb_flow_table *table, const struct lb_flow_place *place, uint32_t tick)
 {
-	const uint32_t tick = lb_flow_tick(table, now_ns);
-	const uint32_t ref = lb_flow_choose_place(table, place, tick);
-	uint64_t rest = lb_flow_with_seen(lb_flow_with_backend(place->rest, backend), tick);
+	const uint32_t ref = lb_flow_make_place(table, place, tick);
 
 	if (unlikely(ref == LB_FLOW_NONE)) {
 		table->stats.refused++;
-		return LB_FLOW_NONE;
+		return LB_FLOW_NO_WAY;
 	}
 	lb_flow_vacate(table, ref, tick);
-	table->buckets[place->bucket].rest[0] |=
-		ref / LB_FLOW_WAYS == place->second ? LB_FLOW_OVERFLOWED : 0;
-	rest |= event == LB_FLOW_DATAGRAM ? LB_FLOW_UDP_NEW : LB_FLOW_TCP_NEW;
+	table->stats.live++;
+	return (ref / LB_FLOW_WAYS == place->second ? LB_FLOW_WAYS : 0) + ref % LB_FLOW_WAYS;
+}
+
+/**
+ * Take lb_flow_make_place()'s place, and account for it and for who was there; what most new
+ * flows find, in an empty table and in a full one, is found inline.
+ *
+ * @return its way of both buckets', or LB_FLOW_NO_WAY.
+ */
+static inline uint32_t
+lb_flow_take_way(struct lb_flow_table *table, const struct lb_flow_place *place, uint32_t tick)
+{
+	const uint32_t choice = lb_flow_choose(table, table->buckets[place->bucket].rest,
+		table->buckets[place->second].rest, tick);
+	const uint32_t readiness = choice / LB_FLOW_CHOICES;
+
+	if (readiness >= LB_FLOW_DEAD) {
+		if (readiness == LB_FLOW_DEAD)
+			table->stats.expired++;
+		else
+			table->stats.live++;
+	} else if (unlikely(lb_flow_is_roomy(table) || readiness == LB_FLOW_NOT_AT_ALL)) {
+		return lb_flow_make_way(table, place, tick);
+	} else {
+		table->stats.evicted++;
+	}
+	return ~choice % LB_FLOW_CHOICES;
+}
+
+/** lb_flow_insert() of a flow that has been located. @param tick  Now. */
+static inline uint32_t
+lb_flow_insert_at(struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint32_t tick)
+{
+	const uint32_t way = lb_flow_take_way(table, place, tick);
+	const uint32_t is_second = way / LB_FLOW_WAYS;
+	uint64_t fresh = place->rest | (uint64_t)tick << LB_FLOW_SEEN_SHIFT |
+			 (uint64_t)(backend & LB_FLOW_BACKEND_MASK) << LB_FLOW_BACKEND_SHIFT;
+	struct lb_flow_bucket *bucket;
+	uint32_t ref;
+
+	assert(backend <= LB_FLOW_BACKEND_MASK);
+	if (unlikely(way == LB_FLOW_NO_WAY))
+		return LB_FLOW_NONE;
+	/* Without a branch, which in a flood would go either way. */
+	ref = (place->bucket ^ ((place->bucket ^ place->second) & -is_second)) * LB_FLOW_WAYS +
+	      way % LB_FLOW_WAYS;
+	bucket = &table->buckets[ref / LB_FLOW_WAYS];
+	table->buckets[place->bucket].rest[0] |= (uint64_t)is_second
+						 << LB_FLOW_OVERFLOWED_SHIFT;
+	fresh |= event == LB_FLOW_DATAGRAM ? LB_FLOW_UDP_NEW : LB_FLOW_TCP_NEW;
 	if (event == LB_FLOW_SYN) {
-		rest |= LB_FLOW_BY_SYN;
+		fresh |= LB_FLOW_BY_SYN;
 		table->syn_seq[ref] = tcp_seq;
 	}
-	table->buckets[ref / LB_FLOW_WAYS].tag[ref % LB_FLOW_WAYS] = place->tag;
-	/* It is free: nothing but the bucket's mark is there. */
-	*lb_flow_rest(table, ref) |= rest;
-	table->stats.live++;
-	table->stats.inserted++;
+	bucket->tag[ref % LB_FLOW_WAYS] = place->tag;
+	bucket->rest[ref % LB_FLOW_WAYS] =
+		(bucket->rest[ref % LB_FLOW_WAYS] & LB_FLOW_OVERFLOWED) | fresh;
 	return ref;
 }
 

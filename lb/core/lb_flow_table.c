@@ -106,6 +106,7 @@ lb_flow_table_init(void *mem, const struct lb_flow_table_conf *conf, uint64_t no
 		.bucket_mask = n / LB_FLOW_WAYS - 1,
 	};
 	table->syn_seq = (uint32_t *)(table->buckets + n / LB_FLOW_WAYS);
+	table->n_crowded = n - n / 8;
 	set_timeouts(table, conf);
 	table->last_tick = now_ns >> table->tick_shift;
 	*out = table;
@@ -255,7 +256,8 @@ lb_flow_insert(struct lb_flow_table *table, const struct lb_flow_hash *hash, uin
 {
 	const struct lb_flow_place place = lb_flow_locate(table, hash);
 
-	return lb_flow_insert_at(table, &place, backend, event, tcp_seq, now_ns);
+	return lb_flow_insert_at(table, &place, backend, event, tcp_seq,
+		lb_flow_tick(table, now_ns));
 }
 
 static void
@@ -326,6 +328,7 @@ void
 lb_flow_table_stats(const struct lb_flow_table *table, struct lb_flow_table_stats *out)
 {
 	*out = table->stats;
+	out->inserted = out->live + out->expired + out->evicted + out->cleared;
 }
 
 static void

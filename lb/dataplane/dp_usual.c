@@ -638,7 +638,8 @@ begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *plac
 	d->is_new_flow = true;
 	prefetch_backend(backend_lines(s), d->backend, s->is_v6[i]);
 	ref = lb_flow_insert_at(worker->flows, place, d->backend, (enum lb_flow_event)d->event,
-		is_syn ? lb_usual_read_seq(ip_of(s, i), s->is_v6[i]) : 0, s->burst->now_ns[i]);
+		is_syn ? lb_usual_read_seq(ip_of(s, i), s->is_v6[i]) : 0,
+		lb_flow_tick(worker->flows, s->burst->now_ns[i]));
 	if (unlikely(worker->flows->keys != NULL))
 		keep_key(s, i, ref);
 	dp_count(&worker->backends[d->backend].flows, 1);

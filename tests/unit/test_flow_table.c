@@ -457,33 +457,67 @@ test_tags_are_compared_as_plainly(void **state)
 /* Entries of every state and age, also those beside which a timeout lies, alike and free ones.
  */
 static void
+fill_at_random(const struct lb_flow_table *table, struct lb_flow_bucket *bucket, uint32_t tick,
+	uint64_t *seed)
+{
+	for (uint32_t way = 0; way < N_WAYS; way++) {
+		const uint32_t entry_state = xrand_below(seed, LB_FLOW_N_STATES);
+		const uint32_t near =
+			table->timeout_ticks[entry_state] + xrand_below(seed, 3) - 1;
+		const uint32_t age = xrand_below(seed, 2) == 0 ? near : (uint32_t)xrand(seed);
+		const uint64_t other = xrand(seed) & ~LB_FLOW_STATE_MASK;
+
+		bucket->rest[way] = lb_flow_with_seen(other, (tick - age) & LB_FLOW_SEEN_MASK) |
+				    entry_state;
+		if (way > 0 && xrand_below(seed, 4) == 0)
+			bucket->rest[way] = bucket->rest[way - 1];
+	}
+}
+
+/* Most buckets of a flood have neither dead nor unused entries. */
+static void
+revive(const struct lb_flow_table *table, struct lb_flow_bucket *bucket, uint32_t tick,
+	uint64_t *seed)
+{
+	const uint32_t timeout = table->timeout_ticks[LB_FLOW_TCP_NEW];
+
+	for (uint32_t way = 0; way < N_WAYS; way++) {
+		const uint32_t age = xrand_below(seed, timeout + 1);
+
+		bucket->rest[way] =
+			lb_flow_with_seen(bucket->rest[way], (tick - age) & LB_FLOW_SEEN_MASK) &
+			~LB_FLOW_STATE_MASK;
+		bucket->rest[way] |= xrand_below(seed, 2) == 0 ? LB_FLOW_TCP_NEW : LB_FLOW_TCP;
+	}
+}
+
+static void
 test_who_gives_way_is_ranked_as_plainly(void **state)
 {
 	struct lb_flow_table *table = new_table(&usual, 0);
-	struct lb_flow_bucket bucket;
+	struct lb_flow_bucket first;
+	struct lb_flow_bucket second;
 	uint64_t seed = 37;
 
 	(void)state;
 	for (uint32_t i = 0; i < 300000; i++) {
 		const uint32_t tick = (uint32_t)xrand(&seed) & LB_FLOW_SEEN_MASK;
 
-		for (uint32_t way = 0; way < N_WAYS; way++) {
-			const uint32_t entry_state = xrand_below(&seed, LB_FLOW_N_STATES);
-			const uint32_t near =
-				table->timeout_ticks[entry_state] + xrand_below(&seed, 3) - 1;
-			const uint32_t age =
-				xrand_below(&seed, 2) == 0 ? near : (uint32_t)xrand(&seed);
-			const uint64_t other = xrand(&seed) & ~LB_FLOW_STATE_MASK;
-
-			bucket.rest[way] =
-				lb_flow_with_seen(other, (tick - age) & LB_FLOW_SEEN_MASK) |
-				entry_state;
-			if (way > 0 && xrand_below(&seed, 4) == 0)
-				bucket.rest[way] = bucket.rest[way - 1];
-		}
-		EXPECT(lb_flow_rank(table, bucket.rest, tick) ==
-				lb_flow_rank_plainly(table, bucket.rest, tick),
+		fill_at_random(table, &first, tick, &seed);
+		fill_at_random(table, &second, tick, &seed);
+		if (xrand_below(&seed, 2) == 0)
+			revive(table, &first, tick, &seed);
+		if (xrand_below(&seed, 2) == 0)
+			revive(table, &second, tick, &seed);
+		if (xrand_below(&seed, 8) == 0)
+			second.rest[xrand_below(&seed, N_WAYS)] =
+				first.rest[xrand_below(&seed, N_WAYS)];
+		EXPECT(lb_flow_rank(table, first.rest, tick) ==
+				lb_flow_rank_plainly(table, first.rest, tick),
 			"case %u", i);
+		EXPECT(lb_flow_choose(table, first.rest, second.rest, tick) ==
+				lb_flow_choose_plainly(table, first.rest, second.rest, tick),
+			"case %u, of two buckets", i);
 	}
 	free(table);
 }
