@@ -3,33 +3,17 @@
 
 #include "lb_bytes.h"
 #include "lb_service_lookup.h"
-#include "lb_usual.h"
 
-/* The first byte of an IPv4 address, which is mapped. */
-static uint32_t
-first_byte_v4(const uint64_t addr[2])
-{
-	return (uint32_t)(addr[1] >> 32) & 0xff;
-}
+#define FILTER_WORDS_MIN (LB_CACHE_LINE / sizeof(uint64_t))
+#define BITS_A_HOST      32u
 
 /* 0/8 and 127/8; :: and ::1. */
 static bool
 is_nobody(const uint64_t addr[2])
 {
 	if (lb_usual_is_mapped(addr[0], addr[1]))
-		return first_byte_v4(addr) == 0 || first_byte_v4(addr) == 127;
-	return addr[0] == 0 && (addr[1] & ~(UINT64_C(1) << 56)) == 0;
-}
-
-/* Besides those 224/4 and 240/4, with all-ones among it, and ff00::/8. */
-static bool
-is_no_host(const uint64_t source[2])
-{
-	if (is_nobody(source))
-		return true;
-	if (lb_usual_is_mapped(source[0], source[1]))
-		return first_byte_v4(source) >= 224;
-	return (source[0] & 0xff) == 0xff;
+		return lb_martian_first_byte(addr) == 0 || lb_martian_first_byte(addr) == 127;
+	return lb_martian_is_lowest(addr);
 }
 
 bool
@@ -57,11 +41,41 @@ bool
 lb_martian_words(const struct lb_service_table *services, const struct lb_addr *own,
 	size_t n_own, const uint64_t source[2], const uint64_t dst[2])
 {
-	if (is_no_host(source) || ((source[0] ^ dst[0]) | (source[1] ^ dst[1])) == 0)
+	if (lb_martian_is_no_host(source) || ((source[0] ^ dst[0]) | (source[1] ^ dst[1])) == 0)
 		return true;
 	for (size_t i = 0; i < n_own; i++)
 		if (((source[0] ^ lb_bytes_load64(own[i].bytes)) |
 			    (source[1] ^ lb_bytes_load64(own[i].bytes + 8))) == 0)
 			return true;
 	return lb_service_has_host_words(services, source);
+}
+
+size_t
+lb_martian_filter_words(size_t n_hosts)
+{
+	size_t n = FILTER_WORDS_MIN;
+
+	while (n * 64 < n_hosts * BITS_A_HOST)
+		n *= 2;
+	return n;
+}
+
+void
+lb_martian_filter_init(struct lb_martian_filter *filter, uint64_t *words,
+	const struct lb_addr *hosts, size_t n_hosts)
+{
+	const uint64_t n_bits = lb_martian_filter_words(n_hosts) * 64;
+
+	*filter = (struct lb_martian_filter){
+		.bits = words,
+		.shift = (uint8_t)(__builtin_clzll(n_bits) + 1),
+	};
+	for (size_t i = 0; i < n_hosts; i++) {
+		uint64_t addr[2];
+		uint64_t bit;
+
+		lb_service_words(&hosts[i], addr);
+		bit = lb_martian_hash(addr) >> filter->shift;
+		words[bit / 64] |= UINT64_C(1) << bit % 64;
+	}
 }

@@ -481,6 +481,27 @@ copy_own(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 	return 0;
 }
 
+/* The balancer's addresses, which are there, and services' of one address. */
+static int
+build_hosts(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
+{
+	struct lb_addr *hosts = calloc(snapshot->n_own + conf->n_services + 1, sizeof(*hosts));
+	size_t n = snapshot->n_own;
+
+	if (hosts == NULL)
+		return -ENOMEM;
+	memcpy(hosts, snapshot->own, n * sizeof(*hosts));
+	for (size_t i = 0; i < conf->n_services; i++)
+		if (conf->services[i].match.prefix.n_bits == 8 * LB_ADDR_BYTES)
+			hosts[n++] = conf->services[i].match.prefix.addr;
+	snapshot->hosts_bytes = lb_martian_filter_words(n) * sizeof(uint64_t);
+	snapshot->hosts_mem = dp_memory_zalloc(snapshot->hosts_bytes);
+	if (snapshot->hosts_mem != NULL)
+		lb_martian_filter_init(&snapshot->hosts, snapshot->hosts_mem, hosts, n);
+	free(hosts);
+	return snapshot->hosts_mem == NULL ? -ENOMEM : 0;
+}
+
 bool
 dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr *source,
 	const struct lb_addr *dst)
@@ -640,6 +661,8 @@ dp_snapshot_create(const struct dp_snapshot_conf *conf, struct dp_snapshot **out
 		ret = copy_answering(snapshot, conf);
 	if (ret == 0)
 		ret = copy_own(snapshot, conf);
+	if (ret == 0)
+		ret = build_hosts(snapshot, conf);
 	if (ret != 0) {
 		dp_snapshot_destroy(snapshot);
 		return ret;
@@ -663,6 +686,7 @@ dp_snapshot_destroy(struct dp_snapshot *snapshot)
 	free(snapshot->services_mem);
 	dp_memory_free(snapshot->tunnels_mem, N_UDP_PORTS);
 	free(snapshot->own_mem);
+	dp_memory_free(snapshot->hosts_mem, snapshot->hosts_bytes);
 	dp_memory_free(snapshot->echo_mem, snapshot->echo_bytes);
 	for (size_t i = 0; i < LB_N_ELEMENTS(snapshot->portless_mem); i++)
 		dp_memory_free(snapshot->portless_mem[i], snapshot->portless_bytes[i]);

@@ -13,6 +13,7 @@
 
 #include "dp.h"
 #include "lb_limits.h"
+#include "lb_martian.h"
 
 struct dp_table {
 	const struct lb_picker *picker; /**< NULL: nobody to pick */
@@ -121,6 +122,8 @@ struct dp_snapshot {
 	const struct dp_answering_port *answering;
 	size_t n_own;
 	const struct lb_addr *own; /**< the balancer's addresses */
+	/** Has those, and services' of one address. */
+	struct lb_martian_filter hosts;
 
 	/* The control thread's. */
 	void *match_mem;
@@ -136,6 +139,8 @@ struct dp_snapshot {
 	struct dp_answering_port *answering_mem;
 	struct lb_prefix *networks_mem;
 	struct lb_addr *own_mem;
+	uint64_t *hosts_mem;
+	size_t hosts_bytes;
 };
 
 /** A backend by an id from a flow entry, which may be of an older snapshot; NULL if gone. */

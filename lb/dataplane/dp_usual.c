@@ -335,38 +335,84 @@ find_plainly(const struct dp_stages *s, unsigned int i)
 	return lb_service_find(s->snapshot->match, &key.dst, key.proto, ntohs(key.dport_be));
 }
 
+/* What was heard last: of none, of a service that is no flow's, or of one that is. */
+struct answer {
+	uint32_t service; /* DP_NONE: of none of those */
+	/* Its table, where new flows go as their hash says and nothing is done to their packets
+	 * but to SYNs, maybe; NULL: they do not. */
+	const struct lb_picker *picker;
+	bool begins_by_syn; /* nor is anything to these */
+};
+
+static struct answer
+answer_of(const struct dp_stages *s, uint32_t found, uint8_t proto)
+{
+	const struct dp_snapshot *snapshot = s->snapshot;
+	const struct dp_service *service;
+
+	if (!goes_by_flow(snapshot, found, proto))
+		return (struct answer){.service = DP_NONE};
+	service = &snapshot->services[found & DP_MATCH_PLACE];
+	if (service->affinity != LB_AFFINITY_5_TUPLE ||
+		snapshot->hash_seed != s->worker->flow_seed)
+		return (struct answer){.service = found & DP_MATCH_PLACE};
+	return (struct answer){
+		.service = found & DP_MATCH_PLACE,
+		.picker = service->picker,
+		.begins_by_syn = service->mss_clamp == 0,
+	};
+}
+
+/* Whether a packet may come to its service at all. */
+static inline bool
+is_martian(const struct dp_snapshot *snapshot, const struct lb_flow_words *words)
+{
+	if (likely(!lb_martian_may_be(&snapshot->hosts, words->word, words->word + 2)))
+		return false;
+	return lb_martian_words(snapshot->match, snapshot->own, snapshot->n_own, words->word,
+		words->word + 2);
+}
+
+/* The slot of a packet that begins a flow, if begin_flow() can; otherwise DP_NONE. */
+static inline uint32_t
+slot_of(const struct dp_stages *s, unsigned int i, const struct answer *answer)
+{
+	const struct dp_decision *d = &s->burst->decisions[i];
+	uint32_t slot;
+
+	if (unlikely(answer->picker == NULL ||
+		     (d->event == LB_FLOW_SYN && !answer->begins_by_syn) ||
+		     is_martian(s->snapshot, &s->keys[i])))
+		return DP_NONE;
+	slot = lb_picker_slot(answer->picker, lb_hash_slot(&d->hash));
+	lb_picker_prefetch(answer->picker, slot);
+	return slot;
+}
+
 /* Hear of the services that are asked for. @return how many packets are left to the stages. */
 static unsigned int
 hear(struct dp_stages *s, const struct asking *asking)
 {
-	const struct dp_snapshot *snapshot = s->snapshot;
-	uint32_t service = DP_NONE; /* the last answer: of none, or of one that is no flow's */
+	struct answer answer = {.service = DP_NONE};
 	unsigned int n_left = 0;
 
 	for (unsigned int k = 0; k < asking->n; k++) {
 		const unsigned int i = asking->of[k];
 		struct dp_decision *d = &s->burst->decisions[i];
-		const struct lb_picker *picker;
 
 		if (s->asks[i]) {
 			const struct lb_service_entry *entry =
-				lb_service_end_first(snapshot->match, &s->searches[i]);
-			const uint32_t found =
-				likely(entry != NULL) ? entry->service : find_plainly(s, i);
+				lb_service_end_first(s->snapshot->match, &s->searches[i]);
 
-			service = goes_by_flow(snapshot, found, proto_of(&s->keys[i]))
-					  ? found & DP_MATCH_PLACE
-					  : DP_NONE;
+			answer = answer_of(s,
+				likely(entry != NULL) ? entry->service : find_plainly(s, i),
+				proto_of(&s->keys[i]));
 		}
-		d->service = service;
-		s->is_usual[i] = service != DP_NONE;
-		n_left += service == DP_NONE;
-		if (service == DP_NONE || s->rests[i] != NULL)
-			continue;
-		picker = snapshot->services[service].picker;
-		if (likely(picker != NULL))
-			lb_picker_prefetch(picker,
-				lb_picker_slot(picker, lb_hash_slot(&d->hash)));
+		d->service = answer.service;
+		s->is_usual[i] = answer.service != DP_NONE;
+		n_left += answer.service == DP_NONE;
+		if (s->rests[i] == NULL)
+			d->slot = slot_of(s, i, &answer);
 	}
 	return n_left;
 }
@@ -607,39 +653,27 @@ keep_key(const struct dp_stages *s, unsigned int i, uint32_t ref)
 	lb_flow_keep(s->worker->flows, ref, &key);
 }
 
-/*
- * Begin a flow, where its service's table is asked by the hash that the flow is known by, and
- * nothing else is done to its packets. @return whether it is decided.
- */
-static bool
-begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *place)
+/* Begin a flow that has a slot. @return whether it is decided. */
+static inline bool
+begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *place,
+	uint32_t tick)
 {
 	struct dp_worker *worker = s->worker;
 	struct dp_decision *d = &s->burst->decisions[i];
 	const bool is_syn = d->event == LB_FLOW_SYN;
-	const uint64_t *words = s->keys[i].word;
 	const struct dp_service *service;
 	uint32_t ref;
 
-	/* It was known when the burst began, and has given way since. */
-	if (unlikely(d->service == DP_NONE))
+	/* It may have been known when the burst began, and given way since. */
+	if (unlikely(d->slot == DP_NONE))
 		return false;
 	service = &s->snapshot->services[d->service];
-	if (unlikely(service->picker == NULL || service->affinity != LB_AFFINITY_5_TUPLE ||
-		     s->snapshot->hash_seed != worker->flow_seed ||
-		     (is_syn && service->mss_clamp != 0)))
-		return false;
-	if (unlikely(lb_martian_words(s->snapshot->match, s->snapshot->own, s->snapshot->n_own,
-		    words, words + 2)))
-		return false;
-	d->slot = lb_picker_slot(service->picker, lb_hash_slot(&d->hash));
 	d->backend = service->ids[lb_picker_backend(service->picker, d->slot)];
 	d->flow = DP_FLOW_MISS;
 	d->is_new_flow = true;
 	prefetch_backend(backend_lines(s), d->backend, s->is_v6[i]);
 	ref = lb_flow_insert_at(worker->flows, place, d->backend, (enum lb_flow_event)d->event,
-		is_syn ? lb_usual_read_seq(ip_of(s, i), s->is_v6[i]) : 0,
-		lb_flow_tick(worker->flows, s->burst->now_ns[i]));
+		is_syn ? lb_usual_read_seq(ip_of(s, i), s->is_v6[i]) : 0, tick);
 	if (unlikely(worker->flows->keys != NULL))
 		keep_key(s, i, ref);
 	dp_count(&worker->backends[d->backend].flows, 1);
@@ -648,22 +682,22 @@ begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *plac
 
 /* One of the burst's later ones; rest is its entry's, NULL where it is to be looked for. */
 static inline bool
-decide(struct dp_stages *s, unsigned int i, uint64_t *rest)
+decide(struct dp_stages *s, unsigned int i, uint64_t *rest, uint32_t tick)
 {
 	struct lb_flow_table *flows = s->worker->flows;
 	struct dp_decision *d = &s->burst->decisions[i];
-	const uint64_t now_ns = s->burst->now_ns[i];
 
 	if (rest == NULL) {
 		const struct lb_flow_place place = place_of(s, i);
-		const uint32_t ref = lb_flow_find_at(flows, &place, now_ns);
+		const uint32_t ref = lb_flow_find_in_both(flows, &place, tick);
 
 		if (likely(ref == LB_FLOW_NONE))
-			return begin_flow(s, i, &place);
+			return begin_flow(s, i, &place, tick);
+		d->slot = DP_NONE;
 		rest = lb_flow_rest(flows, ref);
 		prefetch_backend(backend_lines(s), lb_flow_backend_of(*rest), s->is_v6[i]);
 	}
-	return follow(s, d, rest, lb_flow_tick(flows, now_ns));
+	return follow(s, d, rest, tick);
 }
 
 unsigned int
@@ -671,12 +705,13 @@ dp_usual_decide(struct dp_stages *s, unsigned int from, bool *is_stale)
 {
 	const struct dp_decision *decisions = s->burst->decisions;
 	const uint64_t *now_ns = s->burst->now_ns;
+	const uint32_t tick = lb_flow_tick(s->worker->flows, now_ns[from]);
 	const unsigned int n = s->burst->n;
 	bool has_moved = *is_stale;
 	unsigned int i;
 
 	for (i = from; i < n && s->is_usual[i] && now_ns[i] == now_ns[from]; i++) {
-		if (unlikely(!decide(s, i, has_moved ? NULL : s->rests[i])))
+		if (unlikely(!decide(s, i, has_moved ? NULL : s->rests[i], tick)))
 			break;
 		has_moved |= decisions[i].is_new_flow;
 	}

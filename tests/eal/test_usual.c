@@ -67,14 +67,22 @@ build_usual(struct pair *pair, uint8_t *frame)
 		"198.51.100.12", "198.51.100.21", "198.51.100.33", "198.51.100.13",
 		"192.0.2.99"};
 	static const char *const v6[] = {PB_SERVICE_V6, "2001:db8:6::1", "2001:db8:7::1"};
+	/* The balancer's, services', of no host; and a client in a service's prefix. */
+	static const char *const odd_v4[] = {"192.0.2.1", "192.0.5.1", PB_SERVICE_V4,
+		"198.51.100.13", "198.51.100.21", "0.1.2.3", "127.0.0.1", "239.1.1.1"};
+	static const char *const odd_v6[] = {"2001:db8::1", PB_SERVICE_V6, "2001:db8:6::1",
+		"::", "::1", "ff02::1"};
 	static const uint8_t flags[] = {ACK, ACK, ACK, ACK, ACK, ACK, ACK, ACK, ACK, ACK, ACK,
 		SYN, SYN | ACK, FIN | ACK, RST, SYN | FIN};
 	const bool is_v6 = one_in(pair, 4);
 	const bool is_tcp = !one_in(pair, 3);
+	const bool is_odd = one_in(pair, 16);
 	const struct pb_layer layers[] = {
 		ETHER(),
-		is_v6 ? (struct pb_layer)IPV6(.dst = v6[xrand_below(&pair->random, 3)])
+		is_v6 ? (struct pb_layer)IPV6(.dst = v6[xrand_below(&pair->random, 3)],
+				.src = is_odd ? odd_v6[xrand_below(&pair->random, 6)] : NULL)
 		      : (struct pb_layer)IPV4(.dst = v4[xrand_below(&pair->random, 8)],
+				.src = is_odd ? odd_v4[xrand_below(&pair->random, 8)] : NULL,
 				.fragment = one_in(pair, 2) ? 0x4000 : 0),
 		is_tcp ? (struct pb_layer)TCP(.tcp_flags = flags[xrand_below(&pair->random,
 						      sizeof(flags))],
@@ -86,6 +94,8 @@ build_usual(struct pair *pair, uint8_t *frame)
 	const size_t n = pb_build(layers, frame);
 
 	/* The client's address, and DSCP and ECN. */
+	if (is_odd)
+		return n;
 	if (is_v6) {
 		frame[IP_AT + 23] = (uint8_t)xrand_below(&pair->random, 4);
 		frame[IP_AT + 1] = (uint8_t)xrand(&pair->random);
