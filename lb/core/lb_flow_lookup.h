@@ -79,11 +79,11 @@ struct lb_flow_table {
 	alignas(LB_CACHE_LINE) uint64_t secret[2];
 	struct lb_flow_bucket *buckets;
 	uint32_t *syn_seq; /* one an entry; meaningful where BY_SYN is set */
-	uint32_t timeout_ticks[LB_FLOW_N_STATES];
-	uint8_t tick_shift;     /* a tick is 2^tick_shift ns */
-	uint8_t n_buckets_log2; /* 17..28 */
-	uint8_t period_log2;    /* the whole table is swept in 2^period_log2 ticks */
-	uint32_t bucket_mask;   /* buckets - 1 */
+	uint32_t timeout_ticks[LB_FLOW_N_STATES]; /* a free entry's is the shortest of all */
+	uint8_t tick_shift;                       /* a tick is 2^tick_shift ns */
+	uint8_t n_buckets_log2;                   /* 17..28 */
+	uint8_t period_log2;  /* the whole table is swept in 2^period_log2 ticks */
+	uint32_t bucket_mask; /* buckets - 1 */
 
 	alignas(LB_CACHE_LINE) uint64_t last_tick; /* of the last expire; does not wrap */
 	uint64_t sweep_rest;                       /* of a bucket, in 2^-period_log2 */
@@ -478,34 +478,77 @@ lb_flow_timeouts(const struct lb_flow_table *table, __m128i states)
 #	endif
 }
 
+/* Of a bucket's entries. */
+struct lb_flow_fields {
+	__m128i state;
+	__m128i age;
+};
+
+/** @param rests  16-byte aligned. */
+static inline struct lb_flow_fields
+lb_flow_read_fields(const uint64_t rests[static LB_FLOW_WAYS], uint32_t tick)
+{
+	const __m128i low = _mm_load_si128((const __m128i *)rests);
+	const __m128i high = _mm_load_si128((const __m128i *)rests + 1);
+	const __m128i state = _mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(low),
+		_mm_castsi128_ps(high), _MM_SHUFFLE(2, 0, 2, 0)));
+	const __m128i seen = _mm_castps_si128(
+		_mm_shuffle_ps(_mm_castsi128_ps(_mm_srli_epi64(low, LB_FLOW_SEEN_SHIFT)),
+			_mm_castsi128_ps(_mm_srli_epi64(high, LB_FLOW_SEEN_SHIFT)),
+			_MM_SHUFFLE(2, 0, 2, 0)));
+
+	return (struct lb_flow_fields){
+		.state = _mm_and_si128(state, _mm_set1_epi32((int)LB_FLOW_STATE_MASK)),
+		.age = _mm_and_si128(_mm_sub_epi32(_mm_set1_epi32((int)tick), seen),
+			_mm_set1_epi32((int)LB_FLOW_SEEN_MASK)),
+	};
+}
+
+/* The readiness of those of them that live; times 2^shift. */
+static inline __m128i
+lb_flow_living(const struct lb_flow_fields *fields, int shift)
+{
+	const __m128i readiness = _mm_add_epi32(fields->age, _mm_set1_epi32(1));
+#	ifdef __SSSE3__
+	/* Above 0 at those that are unconfirmed: by those a number stays, by 0 it becomes 0. */
+	const __m128i is_new =
+		_mm_shuffle_epi8(_mm_setr_epi8(0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+			fields->state);
+
+	return _mm_slli_epi32(_mm_sign_epi32(readiness, is_new), shift);
+#	else
+	const __m128i is_new =
+		_mm_or_si128(_mm_cmpeq_epi32(fields->state, _mm_set1_epi32(LB_FLOW_TCP_NEW)),
+			_mm_cmpeq_epi32(fields->state, _mm_set1_epi32(LB_FLOW_UDP_NEW)));
+
+	return _mm_slli_epi32(_mm_and_si128(readiness, is_new), shift);
+#	endif
+}
+
+/* Whether any is free, or so old that it may be dead. */
+static inline bool
+lb_flow_has_old(const struct lb_flow_fields *fields, __m128i shortest)
+{
+	const __m128i is_free = _mm_cmpeq_epi32(fields->state, _mm_setzero_si128());
+	const __m128i is_old = _mm_cmpgt_epi32(fields->age, shortest);
+
+	return _mm_movemask_ps(_mm_castsi128_ps(_mm_or_si128(is_free, is_old))) != 0;
+}
+
 /** The readiness of a bucket's ways. @param rests  16-byte aligned. */
 static inline __m128i
 lb_flow_readiness(const struct lb_flow_table *table, const uint64_t rests[static LB_FLOW_WAYS],
 	uint32_t tick)
 {
-	const __m128i low = _mm_load_si128((const __m128i *)rests);
-	const __m128i high = _mm_load_si128((const __m128i *)rests + 1);
-	const __m128i state =
-		_mm_and_si128(_mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(low),
-				      _mm_castsi128_ps(high), _MM_SHUFFLE(2, 0, 2, 0))),
-			_mm_set1_epi32((int)LB_FLOW_STATE_MASK));
-	const __m128i seen = _mm_castps_si128(
-		_mm_shuffle_ps(_mm_castsi128_ps(_mm_srli_epi64(low, LB_FLOW_SEEN_SHIFT)),
-			_mm_castsi128_ps(_mm_srli_epi64(high, LB_FLOW_SEEN_SHIFT)),
-			_MM_SHUFFLE(2, 0, 2, 0)));
-	const __m128i age = _mm_and_si128(_mm_sub_epi32(_mm_set1_epi32((int)tick), seen),
-		_mm_set1_epi32((int)LB_FLOW_SEEN_MASK));
-	const __m128i is_new =
-		_mm_or_si128(_mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_TCP_NEW)),
-			_mm_cmpeq_epi32(state, _mm_set1_epi32(LB_FLOW_UDP_NEW)));
-	const __m128i is_dead = _mm_cmpgt_epi32(age, lb_flow_timeouts(table, state));
-	const __m128i is_free = _mm_cmpeq_epi32(state, _mm_setzero_si128());
-	const __m128i living = _mm_and_si128(is_new, _mm_add_epi32(age, _mm_set1_epi32(1)));
+	const struct lb_flow_fields fields = lb_flow_read_fields(rests, tick);
+	const __m128i is_dead =
+		_mm_cmpgt_epi32(fields.age, lb_flow_timeouts(table, fields.state));
+	const __m128i is_free = _mm_cmpeq_epi32(fields.state, _mm_setzero_si128());
 	const __m128i dead = _mm_and_si128(is_dead, _mm_set1_epi32((int)LB_FLOW_DEAD));
 	const __m128i none = _mm_and_si128(is_free, _mm_set1_epi32((int)LB_FLOW_UNUSED));
 
 	/* What is dead or free or both: the bits of DEAD are UNUSED's, too. */
-	return lb_flow_greater(_mm_or_si128(dead, none), living);
+	return lb_flow_greater(_mm_or_si128(dead, none), lb_flow_living(&fields, 0));
 }
 #endif
 
@@ -529,9 +572,33 @@ lb_flow_rank(const struct lb_flow_table *table, const uint64_t rests[static LB_F
 #endif
 }
 
+/*
+ * The greatest choice where some entry may be dead or unused. Who has room at all in its first
+ * bucket does not wait for its second.
+ */
+static inline uint32_t
+lb_flow_choose_any(const struct lb_flow_table *table, const uint64_t first[static LB_FLOW_WAYS],
+	const uint64_t second[static LB_FLOW_WAYS], uint32_t tick)
+{
+#ifdef __SSE2__
+	const __m128i a = lb_flow_readiness(table, first, tick);
+	const __m128i in_first = _mm_or_si128(_mm_slli_epi32(a, 3), _mm_setr_epi32(7, 6, 5, 4));
+	__m128i in_second;
+
+	/* The bit of what is dead or unused, as the sign. */
+	if (_mm_movemask_ps(_mm_castsi128_ps(_mm_slli_epi32(a, 7))) != 0)
+		return lb_flow_greatest(in_first);
+	in_second = _mm_or_si128(_mm_slli_epi32(lb_flow_readiness(table, second, tick), 3),
+		_mm_setr_epi32(3, 2, 1, 0));
+	return lb_flow_greatest(lb_flow_greater(in_first, in_second));
+#else
+	return lb_flow_choose_plainly(table, first, second, tick);
+#endif
+}
+
 /**
- * The greatest choice of two buckets' ways. Which of the two it is, no branch asks; but what
- * has room at all is found in its first, and the second is not waited for.
+ * The greatest choice of two buckets' ways. Which of the two it is, no branch asks: in a flood
+ * it would go either way by chance.
  *
  * @param first  16-byte aligned, as second is.
  */
@@ -539,19 +606,21 @@ static inline uint32_t
 lb_flow_choose(const struct lb_flow_table *table, const uint64_t first[static LB_FLOW_WAYS],
 	const uint64_t second[static LB_FLOW_WAYS], uint32_t tick)
 {
-#ifdef __SSE2__
-	const __m128i a = lb_flow_readiness(table, first, tick);
-	const __m128i b = lb_flow_readiness(table, second, tick);
-	const __m128i in_first = _mm_or_si128(_mm_slli_epi32(a, 3), _mm_setr_epi32(7, 6, 5, 4));
-	const __m128i in_second =
-		_mm_or_si128(_mm_slli_epi32(b, 3), _mm_setr_epi32(3, 2, 1, 0));
+#ifdef __SSSE3__
+	const __m128i shortest = _mm_set1_epi32((int)table->timeout_ticks[LB_FLOW_FREE]);
+	const struct lb_flow_fields a = lb_flow_read_fields(first, tick);
+	struct lb_flow_fields b;
 
-	/* The bit of what is dead or unused, as the sign. */
-	if (_mm_movemask_ps(_mm_castsi128_ps(_mm_slli_epi32(a, 7))) != 0)
-		return lb_flow_greatest(in_first);
-	return lb_flow_greatest(lb_flow_greater(in_first, in_second));
+	if (lb_flow_has_old(&a, shortest))
+		return lb_flow_choose_any(table, first, second, tick);
+	b = lb_flow_read_fields(second, tick);
+	if (lb_flow_has_old(&b, shortest))
+		return lb_flow_choose_any(table, first, second, tick);
+	return lb_flow_greatest(
+		lb_flow_greater(_mm_or_si128(lb_flow_living(&a, 3), _mm_setr_epi32(7, 6, 5, 4)),
+			_mm_or_si128(lb_flow_living(&b, 3), _mm_setr_epi32(3, 2, 1, 0))));
 #else
-	return lb_flow_choose_plainly(table, first, second, tick);
+	return lb_flow_choose_any(table, first, second, tick);
 #endif
 }
 

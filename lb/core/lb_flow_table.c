@@ -79,10 +79,14 @@ set_timeouts(struct lb_flow_table *table, const struct lb_flow_table_conf *conf)
 	round_up = (UINT64_C(1) << table->tick_shift) - 1;
 	table->longest_ticks = (uint32_t)((longest_ns + round_up) >> table->tick_shift);
 	table->period_log2 = log2_floor(table->longest_ticks);
-	for (size_t i = LB_FLOW_FREE + 1; i < LB_FLOW_N_STATES; i++)
+	table->timeout_ticks[LB_FLOW_FREE] = table->longest_ticks;
+	for (size_t i = LB_FLOW_FREE + 1; i < LB_FLOW_N_STATES; i++) {
 		table->timeout_ticks[i] =
 			(uint32_t)((conf->timeout_ns[timeout_of[i]] + round_up) >>
 				   table->tick_shift);
+		if (table->timeout_ticks[i] < table->timeout_ticks[LB_FLOW_FREE])
+			table->timeout_ticks[LB_FLOW_FREE] = table->timeout_ticks[i];
+	}
 }
 
 int
