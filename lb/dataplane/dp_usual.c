@@ -154,6 +154,7 @@ take_all(struct dp_stages *s)
 	memset(s->is_tagged, false, sizeof(s->is_tagged));
 	s->has_tags = false;
 	s->has_syns = false;
+	s->has_begun = false;
 	s->n_v6 = 0;
 	s->first_odd = n;
 	for (unsigned int i = 0; i < n; i++) {
@@ -268,6 +269,14 @@ is_same(const struct question *question, const struct lb_flow_words *words, bool
 		       (question->rest ^ words->word[4] >> 16)) == 0;
 }
 
+static inline struct question
+question_of(const struct lb_flow_words *words, bool is_v6)
+{
+	if (!is_v6)
+		return (struct question){{0, 0}, 0, v4_word(words)};
+	return (struct question){{words->word[2], words->word[3]}, words->word[4] >> 16, 0};
+}
+
 /* The protocol and the destination port, in host order, of a key. */
 static inline uint8_t
 proto_of(const struct lb_flow_words *words)
@@ -303,11 +312,7 @@ ask(struct dp_stages *s, struct asking *asking, unsigned int i)
 	s->asks[i] = !is_same(&asking->last, words, is_v6);
 	if (likely(!s->asks[i]))
 		return;
-	if (is_v6)
-		asking->last = (struct question){{words->word[2], words->word[3]},
-			words->word[4] >> 16, 0};
-	else
-		asking->last = (struct question){{0, 0}, 0, v4_word(words)};
+	asking->last = question_of(words, is_v6);
 	lb_service_begin_words(match, is_v6 ? &match->v6 : &match->v4, &words->word[2],
 		proto_of(words), port_of(words), &s->searches[i]);
 }
@@ -341,7 +346,8 @@ struct answer {
 	/* Its table, where new flows go as their hash says and nothing is done to their packets
 	 * but to SYNs, maybe; NULL: they do not. */
 	const struct lb_picker *picker;
-	bool begins_by_syn; /* nor is anything to these */
+	const uint32_t *ids; /* picker's result -> backend id */
+	bool begins_by_syn;  /* nor is anything to these */
 };
 
 static struct answer
@@ -359,6 +365,7 @@ answer_of(const struct dp_stages *s, uint32_t found, uint8_t proto)
 	return (struct answer){
 		.service = found & DP_MATCH_PLACE,
 		.picker = service->picker,
+		.ids = service->ids,
 		.begins_by_syn = service->mss_clamp == 0,
 	};
 }
@@ -531,32 +538,184 @@ static bool __attribute__((noinline)) follow_in(const struct following *f, unsig
 	return false;
 }
 
+/* Services that are asked for at once, where others would wait: so many a burst. */
+#define SERVICES_ASKED_MAX 4u
+
+/* Flows that begin one after the other: what was asked last, often by a neighbour. */
+struct beginning {
+	struct question last;
+	struct answer answer;
+	unsigned int n_asked;
+	uint32_t tick;
+};
+
+/* The key of a packet's flow, as it was taken. */
+static inline struct lb_flow_words
+words_of(const struct dp_stages *s, unsigned int i, bool is_v6)
+{
+	const struct lb_flow_v4 *v4 = &s->v4[i];
+
+	if (is_v6)
+		return s->keys[i];
+	return (struct lb_flow_words){{0, lb_usual_mapped((uint32_t)v4->addresses), 0,
+		lb_usual_mapped((uint32_t)(v4->addresses >> 32)), v4->rest}};
+}
+
+static struct lb_flow_key
+key_of(const struct dp_stages *s, unsigned int i)
+{
+	const struct lb_flow_words words = words_of(s, i, s->is_v6[i]);
+	struct lb_flow_key key;
+
+	lb_usual_store_key(&words, &key);
+	return key;
+}
+
+static void __attribute__((noinline))
+ask_at_once(const struct dp_stages *s, struct beginning *b, unsigned int i)
+{
+	const struct lb_flow_key key = key_of(s, i);
+
+	b->answer = answer_of(s,
+		lb_service_find(s->snapshot->match, &key.dst, key.proto, ntohs(key.dport_be)),
+		key.proto);
+	b->n_asked++;
+}
+
+static bool __attribute__((noinline))
+is_martian_after_all(const struct dp_stages *s, unsigned int i)
+{
+	const struct lb_flow_key key = key_of(s, i);
+
+	return dp_snapshot_is_martian(s->snapshot, &key.src, &key.dst);
+}
+
+static void __attribute__((noinline))
+keep_key_of(const struct dp_stages *s, unsigned int i, uint32_t ref)
+{
+	const struct lb_flow_key key = key_of(s, i);
+
+	lb_flow_keep(s->worker->flows, ref, &key);
+}
+
+/* Whether a SYN begins a flow where its service's table says, and nothing is done to it. */
+static inline bool
+may_begin(const struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6,
+	const struct lb_flow_words *words)
+{
+	if (unlikely(!is_same(&b->last, words, is_v6))) {
+		if (b->n_asked == SERVICES_ASKED_MAX)
+			return false;
+		b->last = question_of(words, is_v6);
+		ask_at_once(s, b, i);
+	}
+	if (unlikely(b->answer.picker == NULL || !b->answer.begins_by_syn))
+		return false;
+	return likely(!lb_martian_may_be(&s->snapshot->hosts, words->word, words->word + 2)) ||
+	       !is_martian_after_all(s, i);
+}
+
+/*
+ * Whether a SYN begins a flow; of one that does not nothing is done. Called twice, it would not
+ * be inline by itself, and what is constant in IPv4 would not be.
+ */
+static inline bool __attribute__((always_inline))
+begin_known(struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6)
+{
+	const struct backend_lines lines = backend_lines(s);
+	struct lb_flow_table *flows = s->worker->flows;
+	const struct lb_flow_hash *hash = &s->burst->decisions[i].hash;
+	const struct lb_flow_place place = place_of(s, i);
+	const struct lb_flow_words words = words_of(s, i, is_v6);
+	uint32_t slot;
+	uint32_t ref;
+	uint32_t id;
+
+	if (unlikely(lb_flow_find_in_both(flows, &place, b->tick) != LB_FLOW_NONE ||
+		     !may_begin(s, b, i, is_v6, &words)))
+		return false;
+	slot = lb_picker_slot(b->answer.picker, lb_hash_slot(hash));
+	id = b->answer.ids[lb_picker_backend(b->answer.picker, slot)];
+	s->ids[i] = id;
+	prefetch_backend(lines, id, is_v6);
+	ref = lb_flow_insert_at(flows, &place, id, LB_FLOW_SYN,
+		lb_usual_read_seq(ip_of(s, i), is_v6), b->tick);
+	if (unlikely(flows->keys != NULL))
+		keep_key_of(s, i, ref);
+	dp_count(&s->worker->backends[id].flows, 1);
+	s->is_begun[i] = true;
+	return true;
+}
+
+/*
+ * Begin flows, from one packet on, up to the first that begins none here.
+ *
+ * @return that packet's index.
+ */
+static unsigned int __attribute__((noinline))
+begin_flows(struct dp_stages *s, struct beginning *b, unsigned int i)
+{
+	const struct dp_decision *decisions = s->burst->decisions;
+	const unsigned int end = s->first_odd;
+
+	if (!s->has_begun) {
+		memset(s->is_begun, 0, sizeof(s->is_begun));
+		s->has_begun = true;
+		b->last = (struct question){{0, 0}, 0, 0};
+		b->n_asked = 0;
+	}
+	for (; i < end && decisions[i].event == LB_FLOW_SYN; i++)
+		if (unlikely(!(s->is_v6[i] ? begin_known(s, b, i, true)
+					   : begin_known(s, b, i, false))))
+			break;
+	return i;
+}
+
+/* @return the first from i on that follows no entry unasked. */
+static inline unsigned int
+follow_entries(const struct following *f, unsigned int i)
+{
+	const struct dp_stages *s = f->stages;
+	const struct dp_decision *decisions = s->burst->decisions;
+	struct lb_flow_bucket *buckets = s->worker->flows->buckets;
+	const unsigned int end = s->first_odd;
+
+	for (; i < end; i++) {
+		struct lb_flow_bucket *bucket = &buckets[s->buckets[i]];
+		const uint32_t ways = lb_flow_match(bucket->tag, s->tags[i]);
+
+		if (unlikely(ways == 0))
+			break;
+		if (unlikely(!follow_entry(f, i, &decisions[i],
+				     &bucket->rest[(uint32_t)__builtin_ctz(ways)]) &&
+			     !follow_in(f, i, bucket, ways & (ways - 1))))
+			break;
+	}
+	return i;
+}
+
 unsigned int
 dp_usual_follow_known(struct dp_stages *s)
 {
-	const struct dp_decision *decisions = s->burst->decisions;
-	struct lb_flow_bucket *buckets = s->worker->flows->buckets;
 	const unsigned int n = s->burst->n;
-	const unsigned int end = s->first_odd;
 	struct following f;
+	struct beginning b;
+	unsigned int next;
 	unsigned int i;
 
 	/* Times never go back. */
 	if (unlikely(s->burst->now_ns[n - 1] != s->burst->now_ns[0]))
 		return 0;
 	begin_following(s, &f);
-	for (i = 0; i < end; i++) {
-		struct lb_flow_bucket *bucket = &buckets[s->buckets[i]];
-		const uint32_t ways = lb_flow_match(bucket->tag, s->tags[i]);
-
-		if (unlikely(ways == 0))
-			break;
-		if (unlikely(!follow_entry(&f, i, &decisions[i],
-				     &bucket->rest[(uint32_t)__builtin_ctz(ways)]) &&
-			     !follow_in(&f, i, bucket, ways & (ways - 1))))
-			break;
+	b.tick = f.tick;
+	for (next = 0;;) {
+		i = follow_entries(&f, next);
+		if (likely(i == s->first_odd))
+			return i;
+		next = begin_flows(s, &b, i);
+		if (next == i)
+			return i;
 	}
-	return i;
 }
 
 /* What all have in common, unless they turn out not to be usual. */
@@ -570,6 +729,26 @@ begin_decision(struct dp_decision *d)
 	d->flow = DP_FLOW_HIT;
 	d->is_new_flow = false;
 	d->has_more = false;
+}
+
+void
+dp_usual_say_begun(struct dp_stages *s, unsigned int i)
+{
+	const struct dp_snapshot *snapshot = s->snapshot;
+	struct dp_decision *d = &s->burst->decisions[i];
+
+	d->backend = s->ids[i];
+	d->service = snapshot->backends[d->backend].service;
+	d->slot = lb_picker_slot(snapshot->services[d->service].picker, lb_hash_slot(&d->hash));
+	d->flow = DP_FLOW_MISS;
+	d->is_new_flow = true;
+}
+
+/* Whether nothing is left to decide of a packet. */
+static inline bool
+is_begun(const struct dp_stages *s, unsigned int i)
+{
+	return unlikely(s->has_begun) && s->is_begun[i];
 }
 
 unsigned int
@@ -595,6 +774,11 @@ dp_usual_find(struct dp_stages *s, unsigned int from)
 			continue;
 		n_usual++;
 		begin_decision(d);
+		if (is_begun(s, i)) {
+			dp_usual_say_begun(s, i);
+			s->rests[i] = NULL;
+			continue;
+		}
 		rest = lb_flow_find_rest(flows, s->buckets[i], s->tags[i], d->hash.pick, tick);
 		s->rests[i] = rest;
 		if (likely(rest != NULL)) {
@@ -637,20 +821,12 @@ dp_usual_follow(struct dp_stages *s, unsigned int from)
 	const unsigned int n = s->burst->n;
 	unsigned int i;
 
-	for (i = from; i < n; i++)
-		if (unlikely(!s->is_usual[i] || s->rests[i] == NULL || now_ns[i] != first_ns ||
-			     !follow(s, &decisions[i], s->rests[i], tick)))
+	for (i = from; i < n && s->is_usual[i] && now_ns[i] == first_ns; i++)
+		if (unlikely(!is_begun(s, i) &&
+			     (s->rests[i] == NULL ||
+				     !follow(s, &decisions[i], s->rests[i], tick))))
 			break;
 	return i;
-}
-
-static void __attribute__((noinline))
-keep_key(const struct dp_stages *s, unsigned int i, uint32_t ref)
-{
-	struct lb_flow_key key;
-
-	lb_usual_store_key(&s->keys[i], &key);
-	lb_flow_keep(s->worker->flows, ref, &key);
 }
 
 /* Begin a flow that has a slot. @return whether it is decided. */
@@ -675,7 +851,7 @@ begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *plac
 	ref = lb_flow_insert_at(worker->flows, place, d->backend, (enum lb_flow_event)d->event,
 		is_syn ? lb_usual_read_seq(ip_of(s, i), s->is_v6[i]) : 0, tick);
 	if (unlikely(worker->flows->keys != NULL))
-		keep_key(s, i, ref);
+		keep_key_of(s, i, ref);
 	dp_count(&worker->backends[d->backend].flows, 1);
 	return true;
 }
@@ -687,6 +863,8 @@ decide(struct dp_stages *s, unsigned int i, uint64_t *rest, uint32_t tick)
 	struct lb_flow_table *flows = s->worker->flows;
 	struct dp_decision *d = &s->burst->decisions[i];
 
+	if (is_begun(s, i))
+		return true;
 	if (rest == NULL) {
 		const struct lb_flow_place place = place_of(s, i);
 		const uint32_t ref = lb_flow_find_in_both(flows, &place, tick);

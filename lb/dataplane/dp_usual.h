@@ -29,9 +29,15 @@ unsigned int dp_usual_take(struct dp_stages *s);
  *
  * To follow an entry twice in a burst is to follow it once.
  *
+ * SYNs among them begin flows at once, of a few services a burst: those are decided for good,
+ * whoever comes to them again.
+ *
  * @return that packet's index; 0 of a burst of several times.
  */
 unsigned int dp_usual_follow_known(struct dp_stages *s);
+
+/** Write the decision of a packet that has begun a flow there. */
+void dp_usual_say_begun(struct dp_stages *s, unsigned int i);
 
 /**
  * Look into the first buckets of usual packets' flows from one on, and ask for what each will

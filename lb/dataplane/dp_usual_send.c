@@ -235,6 +235,8 @@ say_known(struct dp_stages *s, unsigned int n)
 		d->flow = DP_FLOW_HIT;
 		d->is_new_flow = false;
 		d->has_more = false;
+		if (unlikely(s->has_begun && s->is_begun[i]))
+			dp_usual_say_begun(s, i);
 	}
 }
 

@@ -5,6 +5,7 @@
  * bursts of random packets. What becomes of each is the same to the byte.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_mempool.h>
@@ -17,6 +18,7 @@
 #include "dp_snapshot.h"
 #include "expect.h"
 #include "lb_compiler.h"
+#include "lb_flow_lookup.h"
 #include "packet_builder.h"
 #include "xrand.h"
 
@@ -41,6 +43,7 @@ struct pair {
 	uint64_t random;
 	uint64_t now_ns;
 	bool has_tags;         /* the burst */
+	bool is_flood;         /* nearly all are SYNs of flows that nobody knows */
 	uint64_t n_packets[2]; /* without tags, and with */
 	uint64_t n_usual[2];
 	uint64_t n_new_flows;
@@ -107,6 +110,35 @@ build_usual(struct pair *pair, uint8_t *frame)
 	return n;
 }
 
+/* A SYN, or a segment of a flow whose SYN may have come, to services that let flows begin. */
+static size_t
+build_flood(struct pair *pair, uint8_t *frame)
+{
+	static const char *const v4[] = {"198.51.100.33", "198.51.100.33", "198.51.100.33",
+		"198.51.100.34", "198.51.100.35", "198.51.100.46"};
+	const bool is_v6 = one_in(pair, 4);
+	const bool is_odd = one_in(pair, 64);
+	const bool is_known = one_in(pair, 8);
+	const int sport =
+		1 + (int)xrand_below(&pair->random, is_known || one_in(pair, 64) ? 16 : 60000);
+	const struct pb_layer layers[] = {
+		ETHER(),
+		is_v6 ? (struct pb_layer)IPV6(.dst = "2001:db8:6::1",
+				.src = is_odd ? "2001:db8:5::10" : NULL)
+		      : (struct pb_layer)IPV4(.dst = v4[xrand_below(&pair->random,
+						      one_in(pair, 4) ? 6 : 3)],
+				.src = is_odd ? "192.0.2.1" : NULL),
+		TCP(.tcp_flags = is_known ? ACK : SYN, .sport = sport),
+		PAYLOAD(one_in(pair, 32) ? xrand_below(&pair->random, MTU_BYTES - 60) : 0),
+		END,
+	};
+	const size_t n = pb_build(layers, frame);
+	uint8_t *seq = frame + IP_AT + (is_v6 ? 40 : 20) + 4;
+
+	seq[3] = (uint8_t)xrand_below(&pair->random, 2);
+	return n;
+}
+
 /* @return the frame's bytes with a tag put in. */
 static size_t
 put_tag(struct pair *pair, uint8_t *frame, size_t n)
@@ -126,6 +158,8 @@ build(struct pair *pair, uint8_t *frame)
 {
 	size_t n;
 
+	if (pair->is_flood && !one_in(pair, 32))
+		return build_flood(pair, frame);
 	if (one_in(pair, 16))
 		n = burst_frames_build(xrand_below(&pair->random,
 					       (uint32_t)burst_frames_count()),
@@ -165,6 +199,7 @@ fill(struct pair *pair)
 	const bool is_replay = one_in(pair, 8);
 
 	pair->has_tags = one_in(pair, 4);
+	pair->is_flood = one_in(pair, 4);
 	pair->now_ns += one_in(pair, 64) ? JUMP_NS : STEP_NS;
 	for (unsigned int p = 0; p < PLANES; p++) {
 		pair->bursts[p].n = n;
@@ -296,15 +331,46 @@ compare_counts(const struct pair *pair)
 		pair->n_new_flows);
 }
 
+/* The keys of flows are kept, too. */
+static struct lb_flow_key *
+keep_keys(const struct burst_plane *plane)
+{
+	struct lb_flow_table *flows = plane->dp->workers[0]->flows;
+	struct lb_flow_key *keys =
+		calloc((size_t)lb_flow_n_buckets(flows) * LB_FLOW_WAYS, sizeof(*keys));
+
+	assert_non_null(keys);
+	lb_flow_keep_keys(flows, keys);
+	return keys;
+}
+
+/* What is left in both tables is the same, place by place. */
+static void
+compare_tables(const struct pair *pair)
+{
+	const struct lb_flow_table *a = pair->planes[0].dp->workers[0]->flows;
+	const struct lb_flow_table *b = pair->planes[1].dp->workers[0]->flows;
+	const size_t n = lb_flow_n_buckets(a);
+
+	assert_memory_equal(a->buckets, b->buckets, n * sizeof(*a->buckets));
+	assert_memory_equal(a->syn_seq, b->syn_seq, n * LB_FLOW_WAYS * sizeof(*a->syn_seq));
+	assert_memory_equal(a->keys, b->keys, n * LB_FLOW_WAYS * sizeof(*a->keys));
+	assert_memory_equal(&a->stats, &b->stats, sizeof(a->stats));
+	assert_true(a->stats.live > 1000);
+}
+
 static void
 test_usual_packets_fare_as_they_would_plainly(void **state)
 {
+	struct lb_flow_key *keys[PLANES];
 	static struct pair pair;
 
 	(void)state;
 	pair.random = 1;
-	for (unsigned int p = 0; p < PLANES; p++)
+	for (unsigned int p = 0; p < PLANES; p++) {
 		burst_plane_open(&pair.planes[p], 1);
+		keys[p] = keep_keys(&pair.planes[p]);
+	}
 	pair.pool = rte_pktmbuf_pool_create("usual", BUFFERS, 0, DP_BESIDE_BYTES,
 		RTE_PKTMBUF_HEADROOM + PB_FRAME_MAX + TAG_BYTES, SOCKET_ID_ANY);
 	assert_non_null(pair.pool);
@@ -336,10 +402,13 @@ test_usual_packets_fare_as_they_would_plainly(void **state)
 			pair.n_packets[i], i == 0 ? "without" : "with");
 	give_up_waiting(&pair);
 	compare_counts(&pair);
+	compare_tables(&pair);
 	assert_int_equal(rte_mempool_avail_count(pair.pool), BUFFERS);
 	rte_mempool_free(pair.pool);
-	for (unsigned int p = 0; p < PLANES; p++)
+	for (unsigned int p = 0; p < PLANES; p++) {
 		burst_plane_close(&pair.planes[p]);
+		free(keys[p]);
+	}
 }
 
 static struct dp_table *
