@@ -39,7 +39,7 @@ static void
 hash(struct bench_stages *s, unsigned int from, unsigned int to)
 {
 	for (unsigned int i = from; i < to; i++)
-		s->hashes[i] = lb_hash_flow_seeded(&s->worker->seeded, &s->packets[i].key);
+		s->hashes[i] = lb_hash_flow_keyed(&s->worker->keyed, &s->packets[i].key);
 }
 
 static void
@@ -60,6 +60,13 @@ find_flows(struct bench_stages *s, unsigned int from, unsigned int to)
 	}
 }
 
+static inline uint32_t
+slot_of(const struct bench_stages *s, const struct lb_picker *picker, unsigned int i)
+{
+	return lb_picker_slot(picker,
+		lb_hash_pick_seeded(&s->snapshot->seeded, &s->packets[i].key));
+}
+
 static void
 pick(struct bench_stages *s, unsigned int from, unsigned int to)
 {
@@ -69,12 +76,11 @@ pick(struct bench_stages *s, unsigned int from, unsigned int to)
 		const struct lb_picker *picker =
 			services[s->services[i] & DP_MATCH_PLACE].picker;
 
-		lb_picker_prefetch(picker, lb_picker_slot(picker, lb_hash_slot(&s->hashes[i])));
+		lb_picker_prefetch(picker, slot_of(s, picker, i));
 	}
 	for (unsigned int i = from; i < to; i++) {
 		const struct dp_service *service = &services[s->services[i] & DP_MATCH_PLACE];
-		const uint32_t slot =
-			lb_picker_slot(service->picker, lb_hash_slot(&s->hashes[i]));
+		const uint32_t slot = slot_of(s, service->picker, i);
 
 		s->backends[i] = service->ids[lb_picker_backend(service->picker, slot)];
 	}

@@ -167,8 +167,7 @@ struct lb_service_match ctl_apply_match(const struct cfg_service *service);
 enum lb_affinity ctl_apply_affinity(const struct cfg_service *service);
 
 /** What a model says of the flow tables. */
-struct lb_flow_table_conf ctl_apply_flow_conf(const struct cfg_model *model, uint64_t secret_0,
-	uint64_t secret_1);
+struct lb_flow_table_conf ctl_apply_flow_conf(const struct cfg_model *model);
 
 /**
  * What a model says of the plane as a whole, which is fixed at the start.

@@ -181,13 +181,12 @@ ctl_apply_longest_timeout(const struct cfg_dataplane *plane)
 }
 
 struct lb_flow_table_conf
-ctl_apply_flow_conf(const struct cfg_model *model, uint64_t secret_0, uint64_t secret_1)
+ctl_apply_flow_conf(const struct cfg_model *model)
 {
 	const struct cfg_dataplane *plane = &model->dataplane;
 
 	return (struct lb_flow_table_conf){
 		.n_entries = plane->flow_entries,
-		.secret = {secret_0, secret_1},
 		.timeout_ns = {[LB_FLOW_TIMEOUT_TCP_SYN] = plane->tcp_syn_ns,
 			[LB_FLOW_TIMEOUT_TCP] = plane->tcp_ns,
 			[LB_FLOW_TIMEOUT_TCP_CLOSING] = plane->tcp_closing_ns,
@@ -234,8 +233,8 @@ ctl_apply_dp_conf(const struct cfg_model *model, unsigned int n_workers,
 
 	return (struct dp_conf){
 		.n_workers = n_workers,
-		.flows = ctl_apply_flow_conf(model, secret[0], secret[1]),
-		.flow_seed = model->hash_seed,
+		.flows = ctl_apply_flow_conf(model),
+		.secret = {secret[0], secret[1]},
 		.keeps_flow_keys = plane->flow_addresses,
 		.mtu_max = largest_mtu(plane),
 		.n_datagrams = plane->fragment_datagrams,

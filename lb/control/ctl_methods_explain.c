@@ -106,7 +106,7 @@ decide(struct dp *dp, const struct ctl_view *view, const struct lb_flow_key *key
 		return;
 	}
 	d->service = &model->services[place];
-	d->hash = lb_hash_flow(key, dp_flow_seed(dp));
+	d->hash = dp_flow_hash(dp, key);
 	d->pick = lb_hash_pick(key, ctl_apply_affinity(d->service), model->hash_seed);
 	ask_workers(dp, view, d);
 	if (d->backend == NULL &&

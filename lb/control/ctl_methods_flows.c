@@ -489,7 +489,7 @@ ctl_method_flows_find(void *context, const json_t *params, struct ctl_call *call
 	if (!ctl_params_check(params, keys, call) || !follow_places(context, call) ||
 		!ctl_filter_read_flow(params, call, &entry.key))
 		return;
-	hash = lb_hash_flow(&entry.key, dp_flow_seed(dp));
+	hash = dp_flow_hash(dp, &entry.key);
 	ret = dp_ask_flow(dp, &hash, &answer);
 	if (ret != 0 && ret != -ENOENT) {
 		tell_error(ret, call);

@@ -40,7 +40,7 @@ enum lb_flow_state {
  * tells a flow from 2^64 others; the rest word holds the remaining 16 bits of identity at
  * its top and all that changes below:
  *
- *	tag   63..16  place, its top 48 bits      15..0  pick, bits 15..0
+ *	tag   63..16  place, its low 48 bits      15..0  pick, bits 15..0
  *	rest  63..48  pick, bits 31..16           46..24 last seen, in ticks
  *	      23..4   backend id                  3      made by a SYN       2..0 state
  *
@@ -76,12 +76,12 @@ static_assert(sizeof(struct lb_flow_bucket) == LB_CACHE_LINE, "a lookup must tou
 
 /* The first line is constant after init; the second is written by inserts and sweeps. */
 struct lb_flow_table {
-	alignas(LB_CACHE_LINE) uint64_t secret[2];
-	struct lb_flow_bucket *buckets;
+	alignas(LB_CACHE_LINE) struct lb_flow_bucket *buckets;
 	uint32_t *syn_seq; /* one an entry; meaningful where BY_SYN is set */
 	uint32_t timeout_ticks[LB_FLOW_N_STATES]; /* a free entry's is the shortest of all */
 	uint8_t tick_shift;                       /* a tick is 2^tick_shift ns */
 	uint8_t n_buckets_log2;                   /* 17..28 */
+	uint8_t bucket_shift;                     /* 64 less that */
 	uint8_t period_log2;  /* the whole table is swept in 2^period_log2 ticks */
 	uint32_t bucket_mask; /* buckets - 1 */
 
@@ -116,22 +116,16 @@ lb_flow_distance(const struct lb_flow_table *table, uint64_t tag)
 }
 
 /**
- * Locate a flow by its hash.
- *
- * Both halves of the hash go through a multiplication with secret operands, and the halves of
- * the product are folded: the bucket then depends on all 128 bits and on the secret, and
- * neighbouring hashes do not land in neighbouring buckets. The bucket is the low bits of the
- * mixed place, 17 at least, and the tag its top 48: together, all 64 of them. The second
- * bucket is the first and a distance that the tag says, which is never 0: whichever of the two
- * an entry lies in, that bucket and the tag tell the first.
+ * Locate a flow by its hash, which nobody outside can aim. The bucket is the top bits of the
+ * place, 17 at least, and the tag its low 48: together, all 64 of them. The second bucket is
+ * the first and a distance that the tag says, which is never 0: whichever of the two an entry
+ * lies in, that bucket and the tag tell the first.
  */
 static inline struct lb_flow_place
 lb_flow_locate(const struct lb_flow_table *table, const struct lb_flow_hash *hash)
 {
-	const uint64_t place =
-		lb_mul_fold(hash->place ^ table->secret[0], hash->pick ^ table->secret[1]);
-	const uint32_t bucket = (uint32_t)place & table->bucket_mask;
-	const uint64_t tag = (place & ~UINT64_C(0xffff)) | (hash->pick & 0xffff);
+	const uint32_t bucket = (uint32_t)(hash->place >> table->bucket_shift);
+	const uint64_t tag = hash->place << 16 | (hash->pick & 0xffff);
 
 	return (struct lb_flow_place){
 		.bucket = bucket,

@@ -104,9 +104,9 @@ lb_flow_table_init(void *mem, const struct lb_flow_table_conf *conf, uint64_t no
 			return -EINVAL;
 
 	*table = (struct lb_flow_table){
-		.secret = {conf->secret[0], conf->secret[1]},
 		.buckets = (struct lb_flow_bucket *)(table + 1),
 		.n_buckets_log2 = log2_floor(n / LB_FLOW_WAYS),
+		.bucket_shift = (uint8_t)(64 - log2_floor(n / LB_FLOW_WAYS)),
 		.bucket_mask = n / LB_FLOW_WAYS - 1,
 	};
 	table->syn_seq = (uint32_t *)(table->buckets + n / LB_FLOW_WAYS);

@@ -14,13 +14,11 @@
  * entry, the sequence number of the SYN that made it, read and written by SYNs alone: 20 bytes
  * a flow.
  *
- * Identity is 96 bits of the flow's 128-bit hash: 80 are stored, and the bucket, one of 2^17
- * at least, stands for 17, of which one goes since it may be either of two. With 2^20 flows in
- * the table, a new flow is taken for one of them with probability 2^20 / 2^96 = 2^-76: at ten
- * million new flows a second, once in 2^76 / 10^7 s, which is 239 million years.
- *
- * The bucket is chosen by the hash mixed with a secret, so that nobody outside can aim
- * many flows at one bucket.
+ * Identity is 96 bits of the flow's 128-bit hash, which is keyed with a secret (lb_hash.h): 80
+ * are stored, and the bucket, one of 2^17 at least, stands for 17, of which one goes since it
+ * may be either of two. With 2^20 flows in the table, a new flow is taken for one of them with
+ * probability 2^20 / 2^96 = 2^-76: at ten million new flows a second, once in 2^76 / 10^7 s,
+ * which is 239 million years. Nobody outside can aim many flows at one bucket, either.
  *
  * An entry is unconfirmed until a second packet of its flow arrives; the repetition of its
  * SYN does not count. A new flow takes, in this order: an entry that is free or timed out, in
@@ -78,7 +76,6 @@ enum lb_flow_event {
 
 struct lb_flow_table_conf {
 	uint32_t n_entries; /**< wanted; rounded up to what lb_flow_table_entries() says */
-	uint64_t secret[2]; /**< random in the daemon, fixed in a replay */
 	uint64_t timeout_ns[LB_FLOW_N_TIMEOUTS]; /**< each 1 ms .. LB_FLOW_TIMEOUT_S_MAX */
 };
 

@@ -9,12 +9,24 @@
 #include "lb_compiler.h"
 
 struct lb_flow_hash
-lb_hash_flow(const struct lb_flow_key *key, uint64_t seed)
+lb_hash_flow(const struct lb_hash_keyed *keyed, const struct lb_flow_key *key)
 {
-	struct lb_hash_seeded seeded;
+	return lb_hash_flow_keyed(keyed, key);
+}
 
-	lb_hash_seed(&seeded, seed);
-	return lb_hash_flow_seeded(&seeded, key);
+void
+lb_hash_key(struct lb_hash_keyed *out, const uint64_t secret[static 2])
+{
+	uint64_t n = 0;
+
+	for (size_t half = 0; half < 2; half++) {
+		for (size_t i = 0; i < LB_N_ELEMENTS(out->v4[half]); i++)
+			out->v4[half][i] =
+				XXH3_64bits_withSeed(secret, 2 * sizeof(secret[0]), n++);
+		for (size_t i = 0; i < LB_N_ELEMENTS(out->v6[half]); i++)
+			out->v6[half][i] =
+				XXH3_64bits_withSeed(secret, 2 * sizeof(secret[0]), n++);
+	}
 }
 
 void
@@ -37,7 +49,6 @@ lb_hash_seed(struct lb_hash_seeded *out, uint64_t seed)
 		out->secret[i + 1] = secret[i + 1] - seed;
 	}
 	out->low_prime = UINT64_C(0x9e3779b185ebca87);
-	out->high_prime = UINT64_C(0x85ebca77c2b2ae63);
 	out->head = sizeof(struct lb_flow_key) * out->low_prime;
 	out->v4_low_flip = (secret[4] ^ secret[5]) - seed;
 	out->v4_high_flip = (secret[6] ^ secret[7]) + seed;
@@ -45,7 +56,6 @@ lb_hash_seed(struct lb_hash_seeded *out, uint64_t seed)
 	out->v4_head = UINT64_C(15) << 54;
 	out->v4_half_prime = UINT64_C(0x85ebca77) - 1;
 	out->v4_prime = UINT64_C(0xc2b2ae3d27d4eb4f);
-	out->tail = (sizeof(struct lb_flow_key) - seed) * UINT64_C(0xc2b2ae3d27d4eb4f);
 }
 
 /* Of the 16 bytes in which keys of IPv4 differ. */

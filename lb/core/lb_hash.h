@@ -16,52 +16,43 @@
 #include "lb_flow.h"
 
 /**
- * XXH3 128-bit of a flow key under the cluster's seed, but for the mixing that is its last step
- * and does to each half, by itself, what can be undone: so two keys have the same halves where
- * XXH3 has them.
+ * What a flow is known by: a hash of its key that nobody can aim at, who does not know the
+ * secret it is keyed with.
+ *
+ * Each half is a sum of products of the key's words and the secret's, NH of UMAC (Black et al.,
+ * CRYPTO 1999): 128 bits of which are the same for two keys with probability 2^-64 at most,
+ * whoever chooses them. They are folded to 64. The halves have secrets of their own.
+ *
+ * Of place the top bits are to be taken first, of pick any.
  */
 struct lb_flow_hash {
-	uint64_t pick;  /**< low half: lb_hash_slot() of it chooses the table slot */
-	uint64_t place; /**< high half: places the flow in the flow table, after mixing */
+	uint64_t place; /**< where the flow is in its table */
+	uint64_t pick;  /**< tells it from others there */
 };
 
-/** XXH3's last step. */
-static inline uint64_t
-lb_hash_mix(uint64_t h)
-{
-	h = (h ^ h >> 37) * UINT64_C(0x165667919e3779f9);
-	return h ^ h >> 32;
-}
-
-/** XXH3's low half: chooses the slot of a table, the same on every balancer. */
-static inline uint64_t
-lb_hash_slot(const struct lb_flow_hash *hash)
-{
-	return lb_hash_mix(hash->pick);
-}
-
-/**
- * What tells a backend's flows apart in outer headers: of the half that picks no slot, as they
- * all share the slot's bits.
- */
+/** What tells a backend's flows apart in outer headers. */
 static inline uint32_t
 lb_hash_entropy(const struct lb_flow_hash *hash)
 {
 	return (uint32_t)(hash->place >> 32);
 }
 
-/**
- * Hash a flow key under the configuration's hash_seed: of IPv4 the 16 bytes of struct
- * lb_flow_v4, of IPv6 all 40.
- *
- * XXH3 maps 16 bytes to 128 bits one to one: no two flows of IPv4 have the same hash, whoever
- * chooses them.
- */
-struct lb_flow_hash lb_hash_flow(const struct lb_flow_key *key, uint64_t seed);
+/** A secret, drawn out to the words that keys of flows meet. */
+struct lb_hash_keyed {
+	uint64_t v4[2][2]; /**< of either half */
+	uint64_t v6[2][6];
+};
+
+/** Draw it out. @param secret  Random in the daemon, fixed in a replay. */
+void lb_hash_key(struct lb_hash_keyed *out, const uint64_t secret[static 2]);
+
+/** Hash a flow's key: of IPv4 the 16 bytes of struct lb_flow_v4, of IPv6 all 40. */
+struct lb_flow_hash lb_hash_flow(const struct lb_hash_keyed *keyed,
+	const struct lb_flow_key *key);
 
 /**
- * What XXH3 makes of a seed before it sees a key, for all hashes under it. Its constants lie
- * beside that, since an operand in memory takes no instruction of its own.
+ * What XXH3 makes of a seed before it sees a key. Its constants lie beside that, since an
+ * operand in memory takes no instruction of its own.
  */
 struct lb_hash_seeded {
 	uint64_t v4_low_flip; /**< of XXH3's secret, with the seed in it: for keys of IPv4 */
@@ -73,17 +64,16 @@ struct lb_hash_seeded {
 
 	uint64_t secret[8]; /**< its first words, with the seed in them: for keys of IPv6 */
 	uint64_t head;      /**< of the length */
-	uint64_t tail;      /**< of length and seed */
-	uint64_t high_prime;
 };
 
-/** What lb_hash_flow_seeded() needs of a seed. */
+/** What lb_hash_pick_v4() and its like need of a seed. */
 void lb_hash_seed(struct lb_hash_seeded *out, uint64_t seed);
 
 /**
- * The slot-choosing hash under an affinity other than the 5-tuple: fields that
- * the affinity leaves out are hashed as zero, in as many bytes as the source's family has.
- * LB_AFFINITY_5_TUPLE gives lb_hash_slot() of lb_hash_flow().
+ * What chooses the slot of a table, the same on every balancer: the low half of XXH3's 128 bits
+ * under the cluster's hash_seed, of the key's 16 bytes over IPv4, struct lb_flow_v4, and of all
+ * its 40 over IPv6. Fields that the affinity leaves out are hashed as zero, in as many bytes as
+ * the source's family has.
  */
 uint64_t lb_hash_pick(const struct lb_flow_key *key, enum lb_affinity affinity, uint64_t seed);
 

@@ -4,11 +4,8 @@
 
 /**
  * @file
- * lb_hash_flow() for the loop that hashes every packet: inline, so that the key's words stay in
- * registers, and hashes of neighbours overlap.
- *
- * XXH3 of 128 bits, of the lengths that keys have, written from its specification; what a last
- * mixing makes of both halves is left out, as lb_hash.h says.
+ * lb_hash_flow() and lb_hash_pick() for the loops that hash packets: inline, so that the key's
+ * words stay in registers, and hashes of neighbours overlap.
  */
 
 #include <string.h>
@@ -18,9 +15,97 @@
 #include "lb_hash.h"
 #include "lb_mul.h"
 
-/** Of 16 bytes. */
+/** A key's words. */
+static inline struct lb_flow_words
+lb_hash_words(const struct lb_flow_key *key)
+{
+	struct lb_flow_words words;
+
+	for (unsigned int i = 0; i < LB_N_ELEMENTS(words.word); i++)
+		words.word[i] = lb_bytes_load64((const uint8_t *)key + (size_t)8 * i);
+	return words;
+}
+
+/** The words of an IPv4 key, from all of its. */
+static inline struct lb_flow_v4
+lb_hash_words_v4(const struct lb_flow_words *words)
+{
+	return (struct lb_flow_v4){
+		.addresses = words->word[1] >> 32 | (words->word[3] & ~(uint64_t)UINT32_MAX),
+		.rest = words->word[4],
+	};
+}
+
+/*
+ * A fold's bits, in an order of their own where keys differ little, spread by a product, which
+ * can be undone, of which the top bits are of all of them (Knuth, TAOCP 3, section 6.4).
+ */
+static inline uint64_t
+lb_hash_spread(uint64_t fold)
+{
+	return fold * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static inline struct lb_flow_hash
-lb_hash_flow_v4(const struct lb_hash_seeded *seeded, const struct lb_flow_v4 *key)
+lb_hash_flow_v4(const struct lb_hash_keyed *keyed, const struct lb_flow_v4 *key)
+{
+	const uint64_t a = key->addresses;
+	const uint64_t b = key->rest;
+
+	return (struct lb_flow_hash){
+		.place = lb_hash_spread(lb_mul_fold(a + keyed->v4[0][0], b + keyed->v4[0][1])),
+		.pick = lb_mul_fold(a + keyed->v4[1][0], b + keyed->v4[1][1]),
+	};
+}
+
+/* Of five words; the sixth is 0. */
+static inline uint64_t
+lb_hash_half_v6(const uint64_t s[static 6], const uint64_t w[static 5])
+{
+	__extension__ typedef unsigned __int128 uint128;
+	const uint128 sum = (uint128)(w[0] + s[0]) * (w[1] + s[1]) +
+			    (uint128)(w[2] + s[2]) * (w[3] + s[3]) +
+			    (uint128)(w[4] + s[4]) * s[5];
+
+	return (uint64_t)(sum >> 64) ^ (uint64_t)sum;
+}
+
+static inline struct lb_flow_hash
+lb_hash_flow_v6(const struct lb_hash_keyed *keyed, const struct lb_flow_words *key)
+{
+	return (struct lb_flow_hash){
+		.place = lb_hash_spread(lb_hash_half_v6(keyed->v6[0], key->word)),
+		.pick = lb_hash_half_v6(keyed->v6[1], key->word),
+	};
+}
+
+/** The same as lb_hash_flow(). */
+static inline struct lb_flow_hash
+lb_hash_flow_keyed(const struct lb_hash_keyed *keyed, const struct lb_flow_key *key)
+{
+	const struct lb_flow_words words = lb_hash_words(key);
+	const struct lb_flow_v4 v4 = lb_hash_words_v4(&words);
+
+	return lb_addr_is_v4(&key->src) ? lb_hash_flow_v4(keyed, &v4)
+					: lb_hash_flow_v6(keyed, &words);
+}
+
+/* XXH3's last step. */
+static inline uint64_t
+lb_hash_mix(uint64_t h)
+{
+	h = (h ^ h >> 37) * UINT64_C(0x165667919e3779f9);
+	return h ^ h >> 32;
+}
+
+/*
+ * lb_hash_pick() of the 5-tuple: XXH3 of 128 bits, of the lengths that keys have, written from
+ * its specification, as far as its low half needs.
+ */
+
+/** Of 16 bytes. */
+static inline uint64_t
+lb_hash_pick_v4(const struct lb_hash_seeded *seeded, const struct lb_flow_v4 *key)
 {
 	const uint64_t both = key->addresses ^ key->rest ^ seeded->v4_low_flip;
 	const uint64_t rest = key->rest ^ seeded->v4_high_flip;
@@ -29,15 +114,12 @@ lb_hash_flow_v4(const struct lb_hash_seeded *seeded, const struct lb_flow_v4 *ke
 	const uint64_t low =
 		(both * seeded->low_prime + seeded->v4_head) ^ lb_bytes_swap64(high);
 
-	return (struct lb_flow_hash){
-		.pick = low * seeded->v4_prime,
-		.place = lb_mul_high(low, seeded->v4_prime) + high * seeded->v4_prime,
-	};
+	return lb_hash_mix(low * seeded->v4_prime);
 }
 
 /** Of 40 bytes. */
-static inline struct lb_flow_hash
-lb_hash_flow_v6(const struct lb_hash_seeded *seeded, const struct lb_flow_words *key)
+static inline uint64_t
+lb_hash_pick_v6(const struct lb_hash_seeded *seeded, const struct lb_flow_words *key)
 {
 	const uint64_t *s = seeded->secret;
 	const uint64_t *w = key->word;
@@ -49,26 +131,18 @@ lb_hash_flow_v6(const struct lb_hash_seeded *seeded, const struct lb_flow_words 
 	low = (low + lb_mul_fold(w[0] ^ s[0], w[1] ^ s[1])) ^ (w[3] + w[4]);
 	high = lb_mul_fold(w[1] ^ s[6], w[2] ^ s[7]) ^ (w[2] + w[3]);
 	high = (high + lb_mul_fold(w[3] ^ s[2], w[4] ^ s[3])) ^ (w[0] + w[1]);
-	return (struct lb_flow_hash){
-		.pick = low + high,
-		.place = low * seeded->low_prime + high * seeded->high_prime + seeded->tail,
-	};
+	return lb_hash_mix(low + high);
 }
 
-/** The same as lb_hash_flow() of the key and the seed. */
-static inline struct lb_flow_hash
-lb_hash_flow_seeded(const struct lb_hash_seeded *seeded, const struct lb_flow_key *key)
+/** Of a key. */
+static inline uint64_t
+lb_hash_pick_seeded(const struct lb_hash_seeded *seeded, const struct lb_flow_key *key)
 {
-	struct lb_flow_words words;
-	struct lb_flow_v4 v4;
+	const struct lb_flow_words words = lb_hash_words(key);
+	const struct lb_flow_v4 v4 = lb_hash_words_v4(&words);
 
-	for (unsigned int i = 0; i < LB_N_ELEMENTS(words.word); i++)
-		words.word[i] = lb_bytes_load64((const uint8_t *)key + (size_t)8 * i);
-	if (!lb_addr_is_v4(&key->src))
-		return lb_hash_flow_v6(seeded, &words);
-	v4.addresses = words.word[1] >> 32 | (words.word[3] & ~(uint64_t)UINT32_MAX);
-	v4.rest = words.word[4];
-	return lb_hash_flow_v4(seeded, &v4);
+	return lb_addr_is_v4(&key->src) ? lb_hash_pick_v4(seeded, &v4)
+					: lb_hash_pick_v6(seeded, &words);
 }
 
 #endif

@@ -239,8 +239,8 @@ struct dp; /* opaque */
 struct dp_conf {
 	unsigned int n_workers;          /**< 1..LB_WORKERS_MAX */
 	struct lb_flow_table_conf flows; /**< of each worker */
-	uint64_t flow_seed;   /**< flows are known by their hash under it, for good; the first
-				   hash_seed will do, and spares a second hash */
+	uint64_t secret[2];   /**< of the hashes that flows and others are known by: random in
+				 the daemon, fixed in a replay */
 	bool keeps_flow_keys; /**< clients and services of flows, for who asks: 40 bytes more a
 				 flow */
 	uint16_t mtu_max; /**< of all ports, bytes: for the buffers of what waits or is cut */
@@ -448,8 +448,8 @@ void dp_stop(struct dp *dp);
 /** What one backend got, summed over the workers. They may be running. */
 struct dp_backend_counts {
 	alignas(32) uint64_t packets; /* two to a line: none straddles one */
-	uint64_t bytes; /**< IP bytes as received */
-	uint64_t flows; /**< begun on it */
+	uint64_t bytes;               /**< IP bytes as received */
+	uint64_t flows;               /**< begun on it */
 };
 
 void dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out);
@@ -497,13 +497,13 @@ struct dp_flow_answer {
 	struct lb_flow_info info;
 };
 
-/** The seed of the hashes that flows are known by. */
-uint64_t dp_flow_seed(const struct dp *dp);
+/** The hash that a flow is known by. */
+struct lb_flow_hash dp_flow_hash(const struct dp *dp, const struct lb_flow_key *key);
 
 /**
  * Ask who knows a flow; where it is more than one, whoever saw it last.
  *
- * @param hash        Of the flow, under dp_flow_seed().
+ * @param hash        The flow's, dp_flow_hash().
  * @param[out] out    Untouched on error.
  * @retval -ENOENT    Nobody knows it.
  * @retval -ENODEV    The workers are not running.

@@ -173,10 +173,10 @@ begin(const struct dp *dp, uint64_t *end_ns)
 	return wait_for_all(dp, *end_ns) ? 0 : -ETIMEDOUT;
 }
 
-uint64_t
-dp_flow_seed(const struct dp *dp)
+struct lb_flow_hash
+dp_flow_hash(const struct dp *dp, const struct lb_flow_key *key)
 {
-	return dp->workers[0]->flow_seed; /* all have the same */
+	return lb_hash_flow(&dp->workers[0]->keyed, key); /* all have the same */
 }
 
 int

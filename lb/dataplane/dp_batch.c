@@ -19,7 +19,8 @@
 struct dp_batch {
 	struct dp *dp;
 	struct rte_mempool *small;
-	/* To touch all buffers takes as long as a short replay: NULL until a frame needs one. */
+	/* To touch all buffers takes as long as a short replay: NULL until a frame needs one.
+	 */
 	struct rte_mempool *waiting; /* where fragments wait in small */
 	struct rte_mempool *large;
 	uint64_t n_added; /* all frames there were: the next one's number */

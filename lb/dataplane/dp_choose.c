@@ -19,10 +19,7 @@ dp_choose_hash(struct dp_stages *s)
 	 * compiler knows. */
 	struct dp_decision *decisions = s->burst->decisions;
 	const struct lb_flow_table *flows = s->worker->flows;
-	const struct dp_service *services = s->snapshot->services;
-	const uint64_t hash_seed = s->snapshot->hash_seed;
-	const uint64_t flow_seed = s->worker->flow_seed;
-	const struct lb_hash_seeded *seeded = &s->worker->seeded;
+	const struct lb_hash_keyed *keyed = &s->worker->keyed;
 	const uint16_t n = s->burst->n;
 	bool has_flows = false;
 
@@ -33,17 +30,26 @@ dp_choose_hash(struct dp_stages *s)
 
 		if (s->is_usual[i] || unlikely(d->verdict != LB_FORWARD))
 			continue;
-		hash = lb_hash_flow_seeded(seeded, key);
+		hash = lb_hash_flow_keyed(keyed, key);
 		s->places[i] = lb_flow_locate(flows, &hash);
 		lb_flow_prefetch(flows, &s->places[i]);
 		d->hash = hash;
-		s->picks[i] = lb_hash_slot(&hash);
-		if (unlikely(s->has_more[i] || hash_seed != flow_seed))
-			s->picks[i] = lb_hash_pick(key,
-				(enum lb_affinity)services[d->service].affinity, hash_seed);
 		has_flows = true;
 	}
 	return has_flows;
+}
+
+/* What chooses a packet's slot in its service's table. */
+static uint64_t
+pick_of(const struct dp_stages *s, uint16_t i)
+{
+	const struct lb_flow_key *key = &s->packets[i].key;
+	const struct dp_service *service =
+		&s->snapshot->services[s->burst->decisions[i].service];
+
+	if (likely(service->affinity == LB_AFFINITY_5_TUPLE))
+		return lb_hash_pick_seeded(&s->snapshot->seeded, key);
+	return lb_hash_pick(key, (enum lb_affinity)service->affinity, s->snapshot->hash_seed);
 }
 
 /*
@@ -79,7 +85,7 @@ find_stage(struct dp_stages *s, uint16_t from)
 		lb_flow_prefetch_second(flows, &s->places[i]);
 		picker = s->snapshot->services[d->service].picker;
 		if (likely(picker != NULL))
-			lb_picker_prefetch(picker, lb_picker_slot(picker, s->picks[i]));
+			lb_picker_prefetch(picker, lb_picker_slot(picker, pick_of(s, i)));
 	}
 }
 
@@ -153,7 +159,7 @@ follow_entry(struct dp_stages *s, uint16_t i, uint32_t ref, enum lb_flow_event e
 		lb_flow_touch(s->worker->flows, ref, event, now_ns);
 		return LB_FORWARD;
 	}
-	if (!pick_backend(service, s->picks[i], d))
+	if (!pick_backend(service, pick_of(s, i), d))
 		return LB_DROP_NO_BACKEND;
 
 	if (is_fresh) {
@@ -197,7 +203,7 @@ follow_quoted_flow(const struct dp_stages *s, uint16_t i, uint32_t ref)
 		return LB_DROP_MARTIAN_SOURCE;
 	if (ref != LB_FLOW_NONE && keep_backend(s, ref, d))
 		return LB_FORWARD;
-	return pick_backend(service, s->picks[i], d) ? LB_FORWARD : LB_DROP_NO_BACKEND;
+	return pick_backend(service, pick_of(s, i), d) ? LB_FORWARD : LB_DROP_NO_BACKEND;
 }
 
 /* The server that a QUIC connection id names, if it is one of the service's and takes packets.
@@ -272,7 +278,7 @@ begin_flow(struct dp_stages *s, uint16_t i, enum lb_flow_event event)
 
 	if (dp_snapshot_is_martian(s->snapshot, &packet->key.src, &packet->dst))
 		return LB_DROP_MARTIAN_SOURCE;
-	if (!pick_backend(&s->snapshot->services[d->service], s->picks[i], d))
+	if (!pick_backend(&s->snapshot->services[d->service], pick_of(s, i), d))
 		return LB_DROP_NO_BACKEND;
 	/* Without room the flow goes where the table says, packet by packet. */
 	lb_flow_keep(s->worker->flows,
@@ -308,7 +314,6 @@ choose_backend(struct dp_stages *s, uint16_t i, uint32_t ref)
 static void
 unmake_usual(struct dp_stages *s, uint16_t i)
 {
-	const struct dp_snapshot *snapshot = s->snapshot;
 	const struct dp_decision *d = &s->burst->decisions[i];
 
 	dp_usual_leave(s, i);
@@ -317,8 +322,6 @@ unmake_usual(struct dp_stages *s, uint16_t i)
 	s->places[i] = lb_flow_locate(s->worker->flows, &d->hash);
 	s->refs[i] = LB_FLOW_NONE;
 	s->has_more[i] = true;
-	s->picks[i] = lb_hash_pick(&s->packets[i].key,
-		(enum lb_affinity)snapshot->services[d->service].affinity, snapshot->hash_seed);
 }
 
 void

@@ -27,7 +27,7 @@ dp_fragments_init(struct dp_fragments *fragments, const struct dp_conf *conf)
 		.n_waiting = conf->n_waiting,
 		.waiting_bytes = dp_fragments_waiting_bytes(conf),
 		.timeout_ns = LB_FRAGMENT_TIMEOUT_NS,
-		.secret = conf->flows.secret[1],
+		.secret = conf->secret[1],
 	};
 
 	fragments->n_bytes = lb_fragment_table_bytes(&table);

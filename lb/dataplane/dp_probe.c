@@ -122,7 +122,7 @@ encap(const struct dp_worker *worker, const struct dp_snapshot *snapshot, uint32
 	if (id >= snapshot->n_ids || dp_mbuf_parse(m, m->pkt_len, &packet) != LB_FORWARD ||
 		packet.kind != LB_PACKET_FLOW)
 		return LB_DROP_NO_BACKEND;
-	hash = lb_hash_flow_seeded(&worker->seeded, &packet.key);
+	hash = lb_hash_flow_keyed(&worker->keyed, &packet.key);
 	return dp_mbuf_encap(m, &packet, &snapshot->backends[id], lb_hash_entropy(&hash));
 }
 

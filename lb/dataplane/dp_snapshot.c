@@ -644,6 +644,7 @@ dp_snapshot_create(const struct dp_snapshot_conf *conf, struct dp_snapshot **out
 	if (snapshot == NULL)
 		return -ENOMEM;
 	snapshot->hash_seed = conf->hash_seed;
+	lb_hash_seed(&snapshot->seeded, conf->hash_seed);
 	snapshot->has_kernel = conf->has_kernel;
 
 	ret = build_echo(snapshot, conf);

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "dp.h"
+#include "lb_hash.h"
 #include "lb_limits.h"
 #include "lb_martian.h"
 
@@ -115,6 +116,7 @@ struct dp_snapshot {
 	uint32_t n_ids;
 	uint32_t fits_bytes; /**< IP packets of so many fit every backend as they are */
 	uint64_t hash_seed;
+	struct lb_hash_seeded seeded; /**< with it */
 	bool has_kernel;
 	/** Of all backends: has_source, and no tag is put in. */
 	bool is_plain;

@@ -46,8 +46,7 @@ struct dp_stages {
 
 	struct lb_packet packets[DP_BURST_MAX];
 	struct lb_service_search searches[DP_BURST_MAX];
-	bool has_more[DP_BURST_MAX];  /**< its service: DP_MATCH_MORE */
-	uint64_t picks[DP_BURST_MAX]; /**< hash for the slot */
+	bool has_more[DP_BURST_MAX]; /**< its service: DP_MATCH_MORE */
 	struct lb_flow_place places[DP_BURST_MAX];
 	/** What its first bucket has, as long as no entry moves. */
 	uint32_t refs[DP_BURST_MAX];

@@ -33,6 +33,14 @@ place_of(const struct dp_stages *s, unsigned int i)
 		s->burst->decisions[i].hash.pick);
 }
 
+/* What chooses the slot of a packet, if its service's affinity is the 5-tuple. */
+static inline uint64_t
+pick_of(const struct dp_stages *s, unsigned int i, bool is_v6)
+{
+	return is_v6 ? lb_hash_pick_v6(&s->snapshot->seeded, &s->keys[i])
+		     : lb_hash_pick_v4(&s->snapshot->seeded, &s->v4[i]);
+}
+
 /* Of TCP, what is more than a segment. */
 static enum lb_flow_event __attribute__((noinline))
 tcp_event(struct dp_stages *s, uint8_t tcp_flags)
@@ -188,7 +196,7 @@ static inline void
 locate_v4(struct dp_stages *s, bool is_all)
 {
 	const struct lb_flow_table flows = *s->worker->flows;
-	const struct lb_hash_seeded seeded = s->worker->seeded;
+	const struct lb_hash_keyed keyed = s->worker->keyed;
 	const unsigned int n = s->burst->n;
 
 	for (unsigned int i = 0; i < n; i++) {
@@ -196,7 +204,7 @@ locate_v4(struct dp_stages *s, bool is_all)
 
 		if (!is_all && (!s->is_usual[i] || s->is_v6[i]))
 			continue;
-		hash = lb_hash_flow_v4(&seeded, &s->v4[i]);
+		hash = lb_hash_flow_v4(&keyed, &s->v4[i]);
 		locate(s, i, &flows, &hash);
 	}
 }
@@ -205,7 +213,7 @@ static void
 locate_v6(struct dp_stages *s)
 {
 	const struct lb_flow_table flows = *s->worker->flows;
-	const struct lb_hash_seeded seeded = s->worker->seeded;
+	const struct lb_hash_keyed keyed = s->worker->keyed;
 	const unsigned int n = s->burst->n;
 
 	for (unsigned int i = 0; i < n; i++) {
@@ -213,7 +221,7 @@ locate_v6(struct dp_stages *s)
 
 		if (unlikely(!s->is_v6[i]))
 			continue;
-		hash = lb_hash_flow_v6(&seeded, &s->keys[i]);
+		hash = lb_hash_flow_v6(&keyed, &s->keys[i]);
 		locate(s, i, &flows, &hash);
 	}
 }
@@ -359,8 +367,7 @@ answer_of(const struct dp_stages *s, uint32_t found, uint8_t proto)
 	if (!goes_by_flow(snapshot, found, proto))
 		return (struct answer){.service = DP_NONE};
 	service = &snapshot->services[found & DP_MATCH_PLACE];
-	if (service->affinity != LB_AFFINITY_5_TUPLE ||
-		snapshot->hash_seed != s->worker->flow_seed)
+	if (service->affinity != LB_AFFINITY_5_TUPLE)
 		return (struct answer){.service = found & DP_MATCH_PLACE};
 	return (struct answer){
 		.service = found & DP_MATCH_PLACE,
@@ -391,7 +398,7 @@ slot_of(const struct dp_stages *s, unsigned int i, const struct answer *answer)
 		     (d->event == LB_FLOW_SYN && !answer->begins_by_syn) ||
 		     is_martian(s->snapshot, &s->keys[i])))
 		return DP_NONE;
-	slot = lb_picker_slot(answer->picker, lb_hash_slot(&d->hash));
+	slot = lb_picker_slot(answer->picker, pick_of(s, i, s->is_v6[i]));
 	lb_picker_prefetch(answer->picker, slot);
 	return slot;
 }
@@ -624,7 +631,6 @@ begin_known(struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6
 {
 	const struct backend_lines lines = backend_lines(s);
 	struct lb_flow_table *flows = s->worker->flows;
-	const struct lb_flow_hash *hash = &s->burst->decisions[i].hash;
 	const struct lb_flow_place place = place_of(s, i);
 	const struct lb_flow_words words = words_of(s, i, is_v6);
 	uint32_t slot;
@@ -634,7 +640,7 @@ begin_known(struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6
 	if (unlikely(lb_flow_find_in_both(flows, &place, b->tick) != LB_FLOW_NONE ||
 		     !may_begin(s, b, i, is_v6, &words)))
 		return false;
-	slot = lb_picker_slot(b->answer.picker, lb_hash_slot(hash));
+	slot = lb_picker_slot(b->answer.picker, pick_of(s, i, is_v6));
 	id = b->answer.ids[lb_picker_backend(b->answer.picker, slot)];
 	s->ids[i] = id;
 	prefetch_backend(lines, id, is_v6);
@@ -739,7 +745,8 @@ dp_usual_say_begun(struct dp_stages *s, unsigned int i)
 
 	d->backend = s->ids[i];
 	d->service = snapshot->backends[d->backend].service;
-	d->slot = lb_picker_slot(snapshot->services[d->service].picker, lb_hash_slot(&d->hash));
+	d->slot = lb_picker_slot(snapshot->services[d->service].picker,
+		pick_of(s, i, s->is_v6[i]));
 	d->flow = DP_FLOW_MISS;
 	d->is_new_flow = true;
 }

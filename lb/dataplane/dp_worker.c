@@ -54,7 +54,7 @@ create_replies(struct dp_worker *worker, const struct dp_conf *conf, uint64_t no
 		.n_buckets = REPLY_BUCKETS,
 		.source = limit(conf->replies_per_s_source),
 		.total = limit(conf->replies_per_s),
-		.secret = conf->flows.secret[0],
+		.secret = conf->secret[0],
 	};
 
 	worker->replies_bytes = lb_rate_bytes(&rate);
@@ -101,8 +101,7 @@ free_worker(struct dp_worker *worker)
 static uint32_t
 first_id(const struct dp_conf *conf, unsigned int index)
 {
-	const uint64_t hash =
-		lb_hash_bytes(conf->flows.secret, sizeof(conf->flows.secret), index);
+	const uint64_t hash = lb_hash_bytes(conf->secret, sizeof(conf->secret), index);
 
 	return ((uint32_t)hash & ~(rte_align32pow2(conf->n_workers) - 1)) | index;
 }
@@ -132,8 +131,7 @@ dp_worker_create(const struct dp_conf *conf, const struct dp_shared *shared, uin
 	worker->n_workers = conf->n_workers;
 	worker->index = index;
 	worker->next_id = first_id(conf, index);
-	worker->flow_seed = conf->flow_seed;
-	lb_hash_seed(&worker->seeded, conf->flow_seed);
+	lb_hash_key(&worker->keyed, conf->secret);
 
 	*out = worker;
 	return 0;

@@ -67,9 +67,8 @@ struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see abov
 	const dp_snapshot_ref *current; /**< the plane's */
 	const dp_trace_ref *trace;      /**< the plane's */
 	struct rte_rcu_qsbr *qsbr;
-	uint64_t flow_seed;           /**< of the hashes that flows are known by */
-	struct lb_hash_seeded seeded; /**< with it */
-	unsigned int index;           /**< its thread id in qsbr */
+	struct lb_hash_keyed keyed; /**< that flows are known by */
+	unsigned int index;         /**< its thread id in qsbr */
 	void *flows_mem;
 	size_t flows_bytes;
 	void *keys_mem; /**< NULL where the keys of flows are not kept */

@@ -342,10 +342,9 @@ test_the_plane_is_as_the_model_says(void **state)
 	cfg_model_fini(&model);
 	assert_int_equal(conf.n_workers, 5);
 	assert_int_equal(conf.flows.n_entries, 1000);
-	assert_int_equal(conf.flows.secret[0], 3);
-	assert_int_equal(conf.flows.secret[1], 4);
+	assert_int_equal(conf.secret[0], 3);
+	assert_int_equal(conf.secret[1], 4);
 	assert_int_equal(conf.flows.timeout_ns[LB_FLOW_TIMEOUT_UDP], 7000000000);
-	assert_int_equal(conf.flow_seed, 99);
 	assert_int_equal(conf.mtu_max, 9000);
 	assert_int_equal(conf.n_datagrams, 65);
 	assert_int_equal(conf.n_waiting, 17);

@@ -68,13 +68,13 @@ publish(struct plane *plane)
 static void
 open_plane_of(struct plane *plane, struct dp_conf conf)
 {
-	const uint64_t secret = conf.flows.secret[0];
+	const uint64_t secret = conf.secret[0];
 
 	assert_int_equal(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
 				 &plane->model),
 		0);
-	conf.flows = ctl_apply_flow_conf(&plane->model, 1, 2);
-	conf.flows.secret[0] = secret;
+	conf.flows = ctl_apply_flow_conf(&plane->model);
+	conf.secret[0] = secret;
 	assert_int_equal(ctl_apply_create(&plane->apply), 0);
 	assert_int_equal(dp_create(&conf, 0, &plane->dp), 0);
 	assert_int_equal(dp_batch_create(plane->dp, &plane->batch), 0);
@@ -639,8 +639,7 @@ read_first_outer_id(uint64_t secret, unsigned int n_workers)
 	struct plane plane;
 	unsigned int id;
 
-	open_plane_of(&plane,
-		(struct dp_conf){.n_workers = n_workers, .flows.secret = {secret}});
+	open_plane_of(&plane, (struct dp_conf){.n_workers = n_workers, .secret = {secret}});
 	plane.model.services[0].fragment = CFG_FRAGMENT_OUTER;
 	publish(&plane);
 	add(&plane, large, 0);

@@ -50,7 +50,7 @@ open_plane_of(struct plane *plane, struct dp_conf conf, uint16_t buffer_bytes)
 	assert_int_equal(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
 				 &plane->model),
 		0);
-	conf.flows = ctl_apply_flow_conf(&plane->model, 1, 2);
+	conf.flows = ctl_apply_flow_conf(&plane->model);
 	assert_int_equal(ctl_apply_create(&plane->apply), 0);
 	assert_int_equal(dp_create(&conf, 0, &plane->dp), 0);
 	paths = (struct ctl_paths){.port = &plane->model.dataplane.ports[0]};

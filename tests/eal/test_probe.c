@@ -26,7 +26,6 @@
 
 static const struct dp_conf usual = {
 	.n_workers = 2,
-	.flow_seed = 7,
 	.flows = {.n_entries = 64, .timeout_ns = {900 * S, 900 * S, 900 * S, 900 * S}},
 };
 

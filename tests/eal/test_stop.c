@@ -69,7 +69,7 @@ open_plane(struct plane *plane)
 	assert_int_equal(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
 				 &plane->model),
 		0);
-	conf.flows = ctl_apply_flow_conf(&plane->model, 1, 2);
+	conf.flows = ctl_apply_flow_conf(&plane->model);
 	assert_int_equal(ctl_apply_create(&plane->apply), 0);
 	assert_int_equal(dp_create(&conf, dp_now_ns(), &plane->dp), 0);
 	/* Closed, a device is gone: each test has one of its own. */

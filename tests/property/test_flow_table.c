@@ -113,8 +113,6 @@ init_model(struct model *m, uint64_t seed)
 	uint64_t longest = 0;
 
 	*m = (struct model){.seed = seed, .tick_ns = 1};
-	conf.secret[0] = xrand(&m->seed);
-	conf.secret[1] = xrand(&m->seed);
 	for (size_t i = 0; i < LB_FLOW_N_TIMEOUTS; i++) {
 		/* Of all magnitudes from a millisecond to a week. */
 		conf.timeout_ns[i] =
@@ -325,7 +323,6 @@ static void
 fill(struct full *full)
 {
 	const struct lb_flow_table_conf conf = {.n_entries = N_ENTRIES,
-		.secret = {xrand(&full->seed), xrand(&full->seed)},
 		.timeout_ns = {10 * S, 900 * S, 30 * S, 60 * S}};
 
 	full->table = new_table(&conf, 0);

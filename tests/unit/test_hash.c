@@ -50,21 +50,12 @@ test_hashes_are_pinned(void **state)
 {
 	const struct lb_flow_key key = counted_key();
 	const struct lb_flow_key v4 = counted_v4_key();
-	struct lb_flow_hash hash;
 
 	(void)state;
-	hash = lb_hash_flow(&key, 0);
-	assert_int_equal(lb_hash_slot(&hash), 0xc7baf97fa0cb6919u);
-	assert_int_equal(0 - lb_hash_mix(hash.place), 0xa45e903f4707c9eau);
-	hash = lb_hash_flow(&key, SEED);
-	assert_int_equal(lb_hash_slot(&hash), 0x6626e256bb05aa01u);
-	assert_int_equal(0 - lb_hash_mix(hash.place), 0x26fa0b7e432dfeccu);
-	hash = lb_hash_flow(&v4, 0);
-	assert_int_equal(lb_hash_slot(&hash), 0x60d5fa7bdc000bc1u);
-	assert_int_equal(lb_hash_mix(hash.place), 0x97128f39546ecd9bu);
-	hash = lb_hash_flow(&v4, SEED);
-	assert_int_equal(lb_hash_slot(&hash), 0xb7faaee57ab75cf1u);
-	assert_int_equal(lb_hash_mix(hash.place), 0xe2b6fefd6110f2f9u);
+	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_5_TUPLE, 0), 0xc7baf97fa0cb6919u);
+	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_5_TUPLE, SEED), 0x6626e256bb05aa01u);
+	assert_int_equal(lb_hash_pick(&v4, LB_AFFINITY_5_TUPLE, 0), 0x60d5fa7bdc000bc1u);
+	assert_int_equal(lb_hash_pick(&v4, LB_AFFINITY_5_TUPLE, SEED), 0xb7faaee57ab75cf1u);
 
 	assert_int_equal(lb_hash_name("web-1", 5, 0, 0), 0xce3f0550dc4eb434u);
 	assert_int_equal(lb_hash_name("web-1", 5, 0, 1), 0x95ef40923ee7274du);
@@ -83,24 +74,77 @@ test_a_name_is_its_bytes_and_its_seed(void **state)
 		lb_hash_name("web-1", 5, 0, 0));
 }
 
+/* What a flow is known by depends on each byte of its key, and either word of the secret. */
 static void
 test_every_byte_of_a_key_counts(void **state)
 {
-	const struct lb_flow_key key = counted_key();
-	struct lb_flow_hash whole;
+	static const uint64_t secrets[][2] = {{1, 2}, {2, 2}, {1, 3}};
+	const struct lb_flow_key keys[] = {counted_key(), counted_v4_key()};
+	struct lb_hash_keyed keyed[LB_N_ELEMENTS(secrets)];
 
 	(void)state;
-	whole = lb_hash_flow(&key, SEED);
-	for (size_t i = 0; i < sizeof(key) - sizeof(key.zero); i++) {
-		struct lb_flow_key other = key;
-		struct lb_flow_hash hash;
-		uint8_t bytes[sizeof(key)];
+	for (size_t i = 0; i < LB_N_ELEMENTS(secrets); i++)
+		lb_hash_key(&keyed[i], secrets[i]);
+	for (size_t k = 0; k < LB_N_ELEMENTS(keys); k++) {
+		const struct lb_flow_hash whole = lb_hash_flow(&keyed[0], &keys[k]);
+		/* Of an IPv4 address four bytes vary. */
+		const bool is_v4 = lb_addr_is_v4(&keys[k].src);
 
-		memcpy(bytes, &other, sizeof(bytes));
-		bytes[i] ^= 1;
-		memcpy(&other, bytes, sizeof(bytes));
-		hash = lb_hash_flow(&other, SEED);
-		EXPECT(hash.pick != whole.pick && hash.place != whole.place, "byte %zu", i);
+		for (size_t i = 0; i < sizeof(keys[k]) - sizeof(keys[k].zero); i++) {
+			struct lb_flow_key other = keys[k];
+			struct lb_flow_hash hash;
+			uint8_t bytes[sizeof(other)];
+
+			if (is_v4 && i < 32 && i % 16 < 12)
+				continue;
+			memcpy(bytes, &other, sizeof(bytes));
+			bytes[i] ^= 1;
+			memcpy(&other, bytes, sizeof(bytes));
+			hash = lb_hash_flow(&keyed[0], &other);
+			EXPECT(hash.pick != whole.pick && hash.place != whole.place,
+				"key %zu, byte %zu", k, i);
+		}
+		for (size_t i = 1; i < LB_N_ELEMENTS(secrets); i++) {
+			const struct lb_flow_hash hash = lb_hash_flow(&keyed[i], &keys[k]);
+
+			EXPECT(hash.pick != whole.pick && hash.place != whole.place,
+				"key %zu, secret %zu", k, i);
+		}
+	}
+}
+
+/* Keys that differ little, as those of one client do, are spread as random ones would be. */
+static void
+test_neighbours_are_spread(void **state)
+{
+	enum { N = 1 << 16, PLACES = 1 << 10 };
+	static const uint64_t secret[2] = {3, 4};
+	static uint32_t counts[2][2][PLACES];
+	struct lb_flow_key keys[] = {counted_key(), counted_v4_key()};
+	struct lb_hash_keyed keyed;
+
+	(void)state;
+	lb_hash_key(&keyed, secret);
+	for (size_t k = 0; k < LB_N_ELEMENTS(keys); k++) {
+		for (uint32_t port = 0; port < N; port++) {
+			struct lb_flow_hash hash;
+
+			keys[k].sport_be = (uint16_t)port;
+			hash = lb_hash_flow(&keyed, &keys[k]);
+			counts[k][0][hash.place >> 54]++; /* as PLACES are */
+			counts[k][1][lb_hash_entropy(&hash) >> 22]++;
+		}
+		for (size_t which = 0; which < 2; which++) {
+			double chi = 0;
+
+			for (size_t i = 0; i < PLACES; i++) {
+				const double off = counts[k][which][i] - (double)N / PLACES;
+
+				chi += off * off / ((double)N / PLACES);
+			}
+			/* 1023 degrees of freedom: six deviations. */
+			EXPECT(chi < 1023 + 6 * 45.2, "key %zu, %zu: %f", k, which, chi);
+		}
 	}
 }
 
@@ -147,37 +191,68 @@ test_picks_are_pinned(void **state)
 {
 	const struct lb_flow_key key = counted_key();
 	const struct lb_flow_key v4 = counted_v4_key();
-	struct lb_flow_hash hash;
 
 	(void)state;
-	hash = lb_hash_flow(&key, SEED);
-	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_5_TUPLE, SEED), lb_hash_slot(&hash));
 	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_SOURCE_IP, 0), 0x7b1253a89c8cffacu);
 	assert_int_equal(lb_hash_pick(&key, LB_AFFINITY_SOURCE_IP_PORT, 0),
 		0x6203ae04741f4c90u);
-	hash = lb_hash_flow(&v4, SEED);
-	assert_int_equal(lb_hash_pick(&v4, LB_AFFINITY_5_TUPLE, SEED), lb_hash_slot(&hash));
 	assert_int_equal(lb_hash_pick(&v4, LB_AFFINITY_SOURCE_IP, 0), 0x4667cd1d2f2641c4u);
 	assert_int_equal(lb_hash_pick(&v4, LB_AFFINITY_SOURCE_IP_PORT, 0), 0x36a748885d2b5a83u);
 }
 
 /* As the reference library does, which knows nothing of keys. */
 static void
-expect_hash(const struct lb_flow_key *key, const void *bytes, size_t n_bytes, uint64_t seed)
+expect_pick(const struct lb_flow_key *key, const void *bytes, size_t n_bytes, uint64_t seed)
 {
-	const XXH128_hash_t want = XXH3_128bits_withSeed(bytes, n_bytes, seed);
-	const struct lb_flow_hash got = lb_hash_flow(key, seed);
-	/* Of 17 bytes and more XXH3 takes the negative. */
-	const uint64_t place = lb_hash_mix(got.place);
-	const uint64_t high = n_bytes > 16 ? 0 - place : place;
+	const uint64_t want = XXH3_128bits_withSeed(bytes, n_bytes, seed).low64;
+	struct lb_hash_seeded seeded;
+	uint64_t got;
 
-	EXPECT(lb_hash_slot(&got) == want.low64 && high == want.high64,
-		"%zu bytes, seed %016lx: hashed to %016lx %016lx, not %016lx %016lx", n_bytes,
-		seed, lb_hash_slot(&got), high, want.low64, want.high64);
+	lb_hash_seed(&seeded, seed);
+	got = lb_hash_pick_seeded(&seeded, key);
+	EXPECT(got == want, "%zu bytes, seed %016lx: hashed to %016lx, not %016lx", n_bytes,
+		seed, got, want);
+	got = lb_hash_pick(key, LB_AFFINITY_5_TUPLE, seed);
+	EXPECT(got == want, "%zu bytes, seed %016lx: picked by %016lx, not %016lx", n_bytes,
+		seed, got, want);
+}
+
+/* By long multiplication. */
+static uint64_t
+multiply_and_fold(uint64_t a, uint64_t b)
+{
+	const uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX);
+	const uint64_t one = (a >> 32) * (b & UINT32_MAX) + (low >> 32);
+	const uint64_t two = (a & UINT32_MAX) * (b >> 32) + (one & UINT32_MAX);
+
+	return ((a >> 32) * (b >> 32) + (one >> 32) + (two >> 32)) ^
+	       (two << 32 | (low & UINT32_MAX));
 }
 
 static void
-test_keys_hash_as_their_bytes(void **state)
+test_an_ipv4_flow_is_known_by_two_products(void **state)
+{
+	static const uint64_t secret[2] = {5, 6};
+	uint64_t random = 1;
+	struct lb_hash_keyed keyed;
+
+	(void)state;
+	lb_hash_key(&keyed, secret);
+	for (unsigned int i = 0; i < 10000; i++) {
+		const struct lb_flow_v4 v4 = {xrand(&random), xrand(&random)};
+		const struct lb_flow_hash hash = lb_hash_flow_v4(&keyed, &v4);
+
+		assert_int_equal(hash.place,
+			UINT64_C(0x9e3779b97f4a7c15) *
+				multiply_and_fold(v4.addresses + keyed.v4[0][0],
+					v4.rest + keyed.v4[0][1]));
+		assert_int_equal(hash.pick, multiply_and_fold(v4.addresses + keyed.v4[1][0],
+						    v4.rest + keyed.v4[1][1]));
+	}
+}
+
+static void
+test_keys_pick_as_their_bytes(void **state)
 {
 	static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 	uint64_t random = 1;
@@ -192,13 +267,13 @@ test_keys_hash_as_their_bytes(void **state)
 
 		memcpy(&key, words, sizeof(key));
 		memset(key.zero, 0, sizeof(key.zero));
-		expect_hash(&key, &key, sizeof(key), seed);
+		expect_pick(&key, &key, sizeof(key), seed);
 		memcpy(key.src.bytes, mapped, sizeof(mapped));
 		memcpy(key.dst.bytes, mapped, sizeof(mapped));
 		memcpy(v4, key.src.bytes + sizeof(mapped), 4);
 		memcpy(v4 + 4, key.dst.bytes + sizeof(mapped), 4);
 		memcpy(v4 + 8, &key.sport_be, sizeof(v4) - 8);
-		expect_hash(&key, v4, sizeof(v4), seed);
+		expect_pick(&key, v4, sizeof(v4), seed);
 	}
 }
 
@@ -211,7 +286,9 @@ main(void)
 		cmocka_unit_test(test_every_byte_of_a_key_counts),
 		cmocka_unit_test(test_an_affinity_leaves_out_what_it_says),
 		cmocka_unit_test(test_picks_are_pinned),
-		cmocka_unit_test(test_keys_hash_as_their_bytes),
+		cmocka_unit_test(test_keys_pick_as_their_bytes),
+		cmocka_unit_test(test_an_ipv4_flow_is_known_by_two_products),
+		cmocka_unit_test(test_neighbours_are_spread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
