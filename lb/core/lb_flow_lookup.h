@@ -164,6 +164,13 @@ static inline void
 lb_flow_prefetch_second(const struct lb_flow_table *table, const struct lb_flow_place *place)
 {
 	__builtin_prefetch(&table->buckets[place->second], 0, 2);
+}
+
+/** The same of a flow that begins by a SYN: what is written then, too. */
+static inline void
+lb_flow_prefetch_syn(const struct lb_flow_table *table, const struct lb_flow_place *place)
+{
+	lb_flow_prefetch_second(table, place);
 	__builtin_prefetch(&table->syn_seq[(size_t)place->bucket * LB_FLOW_WAYS], 1, 2);
 	__builtin_prefetch(&table->syn_seq[(size_t)place->second * LB_FLOW_WAYS], 1, 2);
 }

@@ -30,7 +30,10 @@ struct dp_stages {
 	bool is_tagged[DP_BURST_MAX]; /**< by one tag; of others it may be either */
 	bool has_tags;                /**< any of them is */
 	unsigned int n_v6;
-	bool has_syns;
+	/** SYNs, and how many of them have been asked for in the flow table. */
+	uint8_t syns[DP_BURST_MAX];
+	unsigned int n_syns;
+	unsigned int n_syns_asked;
 	struct lb_flow_v4 v4[DP_BURST_MAX]; /**< keys of IPv4 */
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];

@@ -43,13 +43,13 @@ pick_of(const struct dp_stages *s, unsigned int i, bool is_v6)
 
 /* Of TCP, what is more than a segment. */
 static enum lb_flow_event __attribute__((noinline))
-tcp_event(struct dp_stages *s, uint8_t tcp_flags)
+tcp_event(struct dp_stages *s, unsigned int i, uint8_t tcp_flags)
 {
 	if ((tcp_flags & (LB_TCP_FIN | LB_TCP_RST)) != 0)
 		return LB_FLOW_CLOSE;
 	if ((tcp_flags & LB_TCP_ACK) != 0)
 		return LB_FLOW_SEGMENT;
-	s->has_syns = true;
+	s->syns[s->n_syns++] = (uint8_t)i;
 	return LB_FLOW_SYN;
 }
 
@@ -61,7 +61,7 @@ take(struct dp_stages *s, unsigned int i, const struct lb_usual *usual)
 	d->ip_bytes = usual->ip_bytes;
 	d->event = usual->is_tcp ? LB_FLOW_SEGMENT : LB_FLOW_DATAGRAM;
 	if (unlikely((usual->tcp_flags & TCP_UNUSUAL) != 0))
-		d->event = (uint8_t)tcp_event(s, usual->tcp_flags);
+		d->event = (uint8_t)tcp_event(s, i, usual->tcp_flags);
 }
 
 static inline bool
@@ -161,8 +161,8 @@ take_all(struct dp_stages *s)
 	memset(s->is_v6, false, sizeof(s->is_v6));
 	memset(s->is_tagged, false, sizeof(s->is_tagged));
 	s->has_tags = false;
-	s->has_syns = false;
 	s->has_begun = false;
+	s->n_syns = 0;
 	s->n_v6 = 0;
 	s->first_odd = n;
 	for (unsigned int i = 0; i < n; i++) {
@@ -226,15 +226,18 @@ locate_v6(struct dp_stages *s)
 	}
 }
 
-/* SYNs begin flows, but for few. */
-static void __attribute__((noinline)) prefetch_for_syns(const struct dp_stages *s)
+/*
+ * Start loading what SYNs need of the table, which begin flows, but for few: of the next ones.
+ * All at once are more lines than there are places for on their way. Not inline it would be
+ * left out: for all that the compiler sees, it does nothing.
+ */
+static inline void __attribute__((always_inline))
+prefetch_syns(struct dp_stages *s, unsigned int n)
 {
-	for (unsigned int i = 0; i < s->burst->n; i++) {
-		if (s->is_usual[i] && s->burst->decisions[i].event == LB_FLOW_SYN) {
-			const struct lb_flow_place place = place_of(s, i);
+	for (; n > 0 && s->n_syns_asked < s->n_syns; n--) {
+		const struct lb_flow_place place = place_of(s, s->syns[s->n_syns_asked++]);
 
-			lb_flow_prefetch_second(s->worker->flows, &place);
-		}
+		lb_flow_prefetch_syn(s->worker->flows, &place);
 	}
 }
 
@@ -249,8 +252,9 @@ dp_usual_take(struct dp_stages *s)
 		locate_v4(s, false);
 	if (s->n_v6 > 0)
 		locate_v6(s);
-	if (unlikely(s->has_syns))
-		prefetch_for_syns(s);
+	s->n_syns_asked = 0;
+	if (unlikely(s->n_syns > 0))
+		prefetch_syns(s, AHEAD);
 	return n;
 }
 
@@ -670,10 +674,12 @@ begin_flows(struct dp_stages *s, struct beginning *b, unsigned int i)
 		b->last = (struct question){{0, 0}, 0, 0};
 		b->n_asked = 0;
 	}
-	for (; i < end && decisions[i].event == LB_FLOW_SYN; i++)
+	for (; i < end && decisions[i].event == LB_FLOW_SYN; i++) {
+		prefetch_syns(s, 1);
 		if (unlikely(!(s->is_v6[i] ? begin_known(s, b, i, true)
 					   : begin_known(s, b, i, false))))
 			break;
+	}
 	return i;
 }
 
@@ -798,6 +804,8 @@ dp_usual_find(struct dp_stages *s, unsigned int from)
 			const struct lb_flow_place place = place_of(s, i);
 
 			lb_flow_prefetch_second(flows, &place);
+		} else {
+			prefetch_syns(s, 1);
 		}
 		ask(s, &asking, i);
 	}
