@@ -550,13 +550,14 @@ static bool __attribute__((noinline)) follow_in(const struct following *f, unsig
 }
 
 /* Services that are asked for at once, where others would wait: so many a burst. */
-#define SERVICES_ASKED_MAX 4u
+#define SERVICES_ASKED_MAX 8u
 
-/* Flows that begin one after the other: what was asked last, often by a neighbour. */
+/* Flows that begin one after the other, and what their services are. */
 struct beginning {
-	struct question last;
-	struct answer answer;
+	struct question questions[SERVICES_ASKED_MAX];
+	struct answer answers[SERVICES_ASKED_MAX];
 	unsigned int n_asked;
+	unsigned int last; /* often a neighbour's */
 	uint32_t tick;
 };
 
@@ -582,15 +583,27 @@ key_of(const struct dp_stages *s, unsigned int i)
 	return key;
 }
 
-static void __attribute__((noinline))
+/* Find what another packet than the last has asked, or ask. @return whether it is known now. */
+static bool __attribute__((noinline))
 ask_at_once(const struct dp_stages *s, struct beginning *b, unsigned int i)
 {
+	const struct lb_flow_words words = words_of(s, i, s->is_v6[i]);
 	const struct lb_flow_key key = key_of(s, i);
+	uint32_t found;
 
-	b->answer = answer_of(s,
-		lb_service_find(s->snapshot->match, &key.dst, key.proto, ntohs(key.dport_be)),
-		key.proto);
-	b->n_asked++;
+	for (unsigned int k = 0; k < b->n_asked; k++) {
+		if (is_same(&b->questions[k], &words, s->is_v6[i])) {
+			b->last = k;
+			return true;
+		}
+	}
+	if (b->n_asked == SERVICES_ASKED_MAX)
+		return false;
+	found = lb_service_find(s->snapshot->match, &key.dst, key.proto, ntohs(key.dport_be));
+	b->last = b->n_asked++;
+	b->questions[b->last] = question_of(&words, s->is_v6[i]);
+	b->answers[b->last] = answer_of(s, found, key.proto);
+	return true;
 }
 
 static bool __attribute__((noinline))
@@ -609,21 +622,26 @@ keep_key_of(const struct dp_stages *s, unsigned int i, uint32_t ref)
 	lb_flow_keep(s->worker->flows, ref, &key);
 }
 
-/* Whether a SYN begins a flow where its service's table says, and nothing is done to it. */
-static inline bool
+/*
+ * Whether a SYN begins a flow where its service's table says, and nothing is done to it.
+ *
+ * @return what its service says; NULL: it does not.
+ */
+static inline const struct answer *
 may_begin(const struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6,
 	const struct lb_flow_words *words)
 {
-	if (unlikely(!is_same(&b->last, words, is_v6))) {
-		if (b->n_asked == SERVICES_ASKED_MAX)
-			return false;
-		b->last = question_of(words, is_v6);
-		ask_at_once(s, b, i);
-	}
-	if (unlikely(b->answer.picker == NULL || !b->answer.begins_by_syn))
-		return false;
-	return likely(!lb_martian_may_be(&s->snapshot->hosts, words->word, words->word + 2)) ||
-	       !is_martian_after_all(s, i);
+	const struct answer *answer;
+
+	if (unlikely(!is_same(&b->questions[b->last], words, is_v6)) && !ask_at_once(s, b, i))
+		return NULL;
+	answer = &b->answers[b->last];
+	if (unlikely(answer->picker == NULL || !answer->begins_by_syn))
+		return NULL;
+	if (unlikely(lb_martian_may_be(&s->snapshot->hosts, words->word, words->word + 2)) &&
+		is_martian_after_all(s, i))
+		return NULL;
+	return answer;
 }
 
 /*
@@ -637,15 +655,18 @@ begin_known(struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6
 	struct lb_flow_table *flows = s->worker->flows;
 	const struct lb_flow_place place = place_of(s, i);
 	const struct lb_flow_words words = words_of(s, i, is_v6);
+	const struct answer *answer;
 	uint32_t slot;
 	uint32_t ref;
 	uint32_t id;
 
-	if (unlikely(lb_flow_find_in_both(flows, &place, b->tick) != LB_FLOW_NONE ||
-		     !may_begin(s, b, i, is_v6, &words)))
+	if (unlikely(lb_flow_find_in_both(flows, &place, b->tick) != LB_FLOW_NONE))
 		return false;
-	slot = lb_picker_slot(b->answer.picker, pick_of(s, i, is_v6));
-	id = b->answer.ids[lb_picker_backend(b->answer.picker, slot)];
+	answer = may_begin(s, b, i, is_v6, &words);
+	if (unlikely(answer == NULL))
+		return false;
+	slot = lb_picker_slot(answer->picker, pick_of(s, i, is_v6));
+	id = answer->ids[lb_picker_backend(answer->picker, slot)];
 	s->ids[i] = id;
 	prefetch_backend(lines, id, is_v6);
 	ref = lb_flow_insert_at(flows, &place, id, LB_FLOW_SYN,
@@ -671,8 +692,9 @@ begin_flows(struct dp_stages *s, struct beginning *b, unsigned int i)
 	if (!s->has_begun) {
 		memset(s->is_begun, 0, sizeof(s->is_begun));
 		s->has_begun = true;
-		b->last = (struct question){{0, 0}, 0, 0};
+		b->questions[0] = (struct question){{0, 0}, 0, 0};
 		b->n_asked = 0;
+		b->last = 0;
 	}
 	for (; i < end && decisions[i].event == LB_FLOW_SYN; i++) {
 		prefetch_syns(s, 1);
