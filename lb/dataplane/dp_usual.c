@@ -583,6 +583,16 @@ key_of(const struct dp_stages *s, unsigned int i)
 	return key;
 }
 
+/* What lies behind pointers, and stays the same. */
+struct at_hand {
+	struct lb_flow_table *flows;
+	const struct dp_decision *decisions;
+	struct dp_backend_counts *counts;
+	struct backend_lines lines;
+	struct lb_martian_filter hosts;
+	uint32_t tick;
+};
+
 /* Find what another packet than the last has asked, or ask. @return whether it is known now. */
 static bool __attribute__((noinline))
 ask_at_once(const struct dp_stages *s, struct beginning *b, unsigned int i)
@@ -629,16 +639,17 @@ keep_key_of(const struct dp_stages *s, unsigned int i, uint32_t ref)
  */
 static inline const struct answer *
 may_begin(const struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6,
-	const struct lb_flow_words *words)
+	const struct lb_martian_filter *hosts)
 {
+	const struct lb_flow_words words = words_of(s, i, is_v6);
 	const struct answer *answer;
 
-	if (unlikely(!is_same(&b->questions[b->last], words, is_v6)) && !ask_at_once(s, b, i))
+	if (unlikely(!is_same(&b->questions[b->last], &words, is_v6)) && !ask_at_once(s, b, i))
 		return NULL;
 	answer = &b->answers[b->last];
 	if (unlikely(answer->picker == NULL || !answer->begins_by_syn))
 		return NULL;
-	if (unlikely(lb_martian_may_be(&s->snapshot->hosts, words->word, words->word + 2)) &&
+	if (unlikely(lb_martian_may_be(hosts, words.word, words.word + 2)) &&
 		is_martian_after_all(s, i))
 		return NULL;
 	return answer;
@@ -648,32 +659,32 @@ may_begin(const struct dp_stages *s, struct beginning *b, unsigned int i, bool i
  * Whether a SYN begins a flow; of one that does not nothing is done. Called twice, it would not
  * be inline by itself, and what is constant in IPv4 would not be.
  */
-static inline bool __attribute__((always_inline))
-begin_known(struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6)
+static inline bool __attribute__((always_inline)) begin_known(struct dp_stages *s,
+	struct beginning *b, const struct at_hand *at_hand, unsigned int i, bool is_v6)
 {
-	const struct backend_lines lines = backend_lines(s);
-	struct lb_flow_table *flows = s->worker->flows;
-	const struct lb_flow_place place = place_of(s, i);
-	const struct lb_flow_words words = words_of(s, i, is_v6);
+	struct lb_flow_table *flows = at_hand->flows;
+	const struct lb_flow_hash *hash = &at_hand->decisions[i].hash;
+	const struct lb_flow_place place =
+		lb_flow_place_of(flows, s->buckets[i], s->tags[i], hash->pick);
 	const struct answer *answer;
 	uint32_t slot;
 	uint32_t ref;
 	uint32_t id;
 
-	if (unlikely(lb_flow_find_in_both(flows, &place, b->tick) != LB_FLOW_NONE))
+	if (unlikely(lb_flow_find_in_both(flows, &place, at_hand->tick) != LB_FLOW_NONE))
 		return false;
-	answer = may_begin(s, b, i, is_v6, &words);
+	answer = may_begin(s, b, i, is_v6, &at_hand->hosts);
 	if (unlikely(answer == NULL))
 		return false;
 	slot = lb_picker_slot(answer->picker, pick_of(s, i, is_v6));
 	id = answer->ids[lb_picker_backend(answer->picker, slot)];
 	s->ids[i] = id;
-	prefetch_backend(lines, id, is_v6);
+	prefetch_backend(at_hand->lines, id, is_v6);
 	ref = lb_flow_insert_at(flows, &place, id, LB_FLOW_SYN,
-		lb_usual_read_seq(ip_of(s, i), is_v6), b->tick);
+		lb_usual_read_seq(ip_of(s, i), is_v6), at_hand->tick);
 	if (unlikely(flows->keys != NULL))
 		keep_key_of(s, i, ref);
-	dp_count(&s->worker->backends[id].flows, 1);
+	dp_count(&at_hand->counts[id].flows, 1);
 	s->is_begun[i] = true;
 	return true;
 }
@@ -686,7 +697,14 @@ begin_known(struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6
 static unsigned int __attribute__((noinline))
 begin_flows(struct dp_stages *s, struct beginning *b, unsigned int i)
 {
-	const struct dp_decision *decisions = s->burst->decisions;
+	const struct at_hand at_hand = {
+		.flows = s->worker->flows,
+		.decisions = s->burst->decisions,
+		.counts = s->worker->backends,
+		.lines = backend_lines(s),
+		.hosts = s->snapshot->hosts,
+		.tick = b->tick,
+	};
 	const unsigned int end = s->first_odd;
 
 	if (!s->has_begun) {
@@ -696,10 +714,10 @@ begin_flows(struct dp_stages *s, struct beginning *b, unsigned int i)
 		b->n_asked = 0;
 		b->last = 0;
 	}
-	for (; i < end && decisions[i].event == LB_FLOW_SYN; i++) {
+	for (; i < end && at_hand.decisions[i].event == LB_FLOW_SYN; i++) {
 		prefetch_syns(s, 1);
-		if (unlikely(!(s->is_v6[i] ? begin_known(s, b, i, true)
-					   : begin_known(s, b, i, false))))
+		if (unlikely(!(s->is_v6[i] ? begin_known(s, b, &at_hand, i, true)
+					   : begin_known(s, b, &at_hand, i, false))))
 			break;
 	}
 	return i;
