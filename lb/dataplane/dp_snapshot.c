@@ -528,7 +528,7 @@ fill_backend(struct dp_backend *to, const struct dp_backend_conf *from,
 	to->service = from->service;
 	to->port = (uint8_t)from->port;
 	to->vlan = from->vlan;
-	if (to->has_next_hop)
+	if (to->has_next_hop && to->is_live)
 		to->plain_bytes = (uint16_t)(to->mtu - to->encap.n_bytes);
 }
 

@@ -76,7 +76,8 @@ struct dp_backend {
 	uint8_t port;     /**< it goes out by */
 	uint8_t kind;     /**< of outer headers: DP_KIND() of its encap */
 	uint32_t service; /**< place of its service */
-	/** IP packets of so many bytes need no more than dp_usual_send() does; 0: none. */
+	/** IP packets of so many bytes need no more than dp_usual_send() does; 0: none, as of
+	 * one that is not live. */
 	uint16_t plain_bytes;
 	bool has_next_hop : 1;
 	bool is_live : 1;    /**< false too for an id that nobody has */

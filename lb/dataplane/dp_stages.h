@@ -37,8 +37,6 @@ struct dp_stages {
 	struct lb_flow_v4 v4[DP_BURST_MAX]; /**< keys of IPv4 */
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];
-	/** Of their backends, where they follow a known flow, or have begun one. */
-	uint32_t ids[DP_BURST_MAX];
 	bool has_begun;              /**< any of them has: */
 	bool is_begun[DP_BURST_MAX]; /**< unspecified where none has */
 	/** Keys of IPv6, and of all that ask for their service. */

@@ -520,10 +520,8 @@ begin_following(struct dp_stages *s, struct following *f)
 
 /* Follow an entry that has a packet's tag. @return whether it is the packet's, and known. */
 static inline bool
-follow_entry(const struct following *f, unsigned int i, const struct dp_decision *d,
-	uint64_t *entry)
+follow_entry(const struct following *f, struct dp_decision *d, uint64_t *entry, bool is_v6)
 {
-	struct dp_stages *s = f->stages;
 	const uint64_t rest = *entry;
 	const struct known *known = &f->known[lb_flow_state_of(rest)][d->event];
 
@@ -531,8 +529,8 @@ follow_entry(const struct following *f, unsigned int i, const struct dp_decision
 			     0 ||
 		     lb_flow_ticks_since_seen(rest, f->tick) >= known->below))
 		return false;
-	s->ids[i] = lb_flow_backend_of(rest);
-	prefetch_backend(f->lines, s->ids[i], s->is_v6[i]);
+	d->backend = lb_flow_backend_of(rest);
+	prefetch_backend(f->lines, d->backend, is_v6);
 	*entry = lb_flow_with_state(rest, known->next, f->tick);
 	return true;
 }
@@ -541,10 +539,11 @@ follow_entry(const struct following *f, unsigned int i, const struct dp_decision
 static bool __attribute__((noinline)) follow_in(const struct following *f, unsigned int i,
 	struct lb_flow_bucket *bucket, uint32_t ways)
 {
-	const struct dp_decision *d = &f->stages->burst->decisions[i];
+	struct dp_decision *d = &f->stages->burst->decisions[i];
+	const bool is_v6 = f->stages->is_v6[i];
 
 	for (; ways != 0; ways &= ways - 1)
-		if (follow_entry(f, i, d, &bucket->rest[(uint32_t)__builtin_ctz(ways)]))
+		if (follow_entry(f, d, &bucket->rest[(uint32_t)__builtin_ctz(ways)], is_v6))
 			return true;
 	return false;
 }
@@ -678,7 +677,7 @@ static inline bool __attribute__((always_inline)) begin_known(struct dp_stages *
 		return false;
 	slot = lb_picker_slot(answer->picker, pick_of(s, i, is_v6));
 	id = answer->ids[lb_picker_backend(answer->picker, slot)];
-	s->ids[i] = id;
+	s->burst->decisions[i].backend = id;
 	prefetch_backend(at_hand->lines, id, is_v6);
 	ref = lb_flow_insert_at(flows, &place, id, LB_FLOW_SYN,
 		lb_usual_read_seq(ip_of(s, i), is_v6), at_hand->tick);
@@ -725,10 +724,10 @@ begin_flows(struct dp_stages *s, struct beginning *b, unsigned int i)
 
 /* @return the first from i on that follows no entry unasked. */
 static inline unsigned int
-follow_entries(const struct following *f, unsigned int i)
+follow_entries(const struct following *f, unsigned int i, bool is_all_v4)
 {
 	const struct dp_stages *s = f->stages;
-	const struct dp_decision *decisions = s->burst->decisions;
+	struct dp_decision *decisions = s->burst->decisions;
 	struct lb_flow_bucket *buckets = s->worker->flows->buckets;
 	const unsigned int end = s->first_odd;
 
@@ -738,8 +737,9 @@ follow_entries(const struct following *f, unsigned int i)
 
 		if (unlikely(ways == 0))
 			break;
-		if (unlikely(!follow_entry(f, i, &decisions[i],
-				     &bucket->rest[(uint32_t)__builtin_ctz(ways)]) &&
+		if (unlikely(!follow_entry(f, &decisions[i],
+				     &bucket->rest[(uint32_t)__builtin_ctz(ways)],
+				     !is_all_v4 && s->is_v6[i]) &&
 			     !follow_in(f, i, bucket, ways & (ways - 1))))
 			break;
 	}
@@ -761,7 +761,8 @@ dp_usual_follow_known(struct dp_stages *s)
 	begin_following(s, &f);
 	b.tick = f.tick;
 	for (next = 0;;) {
-		i = follow_entries(&f, next);
+		i = s->n_v6 == 0 ? follow_entries(&f, next, true)
+				 : follow_entries(&f, next, false);
 		if (likely(i == s->first_odd))
 			return i;
 		next = begin_flows(s, &b, i);
@@ -789,7 +790,6 @@ dp_usual_say_begun(struct dp_stages *s, unsigned int i)
 	const struct dp_snapshot *snapshot = s->snapshot;
 	struct dp_decision *d = &s->burst->decisions[i];
 
-	d->backend = s->ids[i];
 	d->service = snapshot->backends[d->backend].service;
 	d->slot = lb_picker_slot(snapshot->services[d->service].picker,
 		pick_of(s, i, s->is_v6[i]));

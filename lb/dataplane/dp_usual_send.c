@@ -14,11 +14,8 @@
 
 /* What of a usual packet goes into its outer headers. */
 static inline struct lb_encap_packet
-inner_of(const struct dp_stages *s, unsigned int i, const struct dp_decision *d,
-	const uint8_t *ip)
+inner_of(const struct dp_decision *d, bool is_v6, const uint8_t *ip)
 {
-	const bool is_v6 = s->is_v6[i];
-
 	return (struct lb_encap_packet){
 		.is_v6 = is_v6,
 		.tos = lb_usual_read_tos(ip, is_v6),
@@ -42,7 +39,7 @@ struct sending {
  */
 static inline bool
 encap(const struct sending *t, unsigned int i, struct dp_decision *d, enum lb_forward_mode mode,
-	bool is_v6)
+	bool is_v6, bool is_all_v4)
 {
 	const struct dp_backend *backend = &t->backends[d->backend];
 	const uint32_t n_bytes = lb_encap_bytes(mode, is_v6);
@@ -57,7 +54,8 @@ encap(const struct sending *t, unsigned int i, struct dp_decision *d, enum lb_fo
 	if (mode == LB_FORWARD_L2) {
 		memcpy(frame, &backend->ether, offsetof(struct dp_ether, type_be));
 	} else {
-		const struct lb_encap_packet inner = inner_of(t->stages, i, d, ip);
+		const struct lb_encap_packet inner =
+			inner_of(d, !is_all_v4 && t->stages->is_v6[i], ip);
 
 		/* Whole words: what is beyond its 14 bytes is written over. */
 		memcpy(frame, backend, LB_USUAL_IP_OFFSET + 2);
@@ -76,7 +74,7 @@ encap(const struct sending *t, unsigned int i, struct dp_decision *d, enum lb_fo
  */
 static inline unsigned int
 encap_kind(const struct sending *t, unsigned int from, unsigned int n,
-	enum lb_forward_mode mode, bool is_v6)
+	enum lb_forward_mode mode, bool is_v6, bool is_all_v4)
 {
 	const struct sending at = *t;
 	unsigned int i;
@@ -84,21 +82,25 @@ encap_kind(const struct sending *t, unsigned int from, unsigned int n,
 	for (i = from; i < n; i++) {
 		struct dp_decision *d = &at.decisions[i];
 
-		d->backend = at.stages->ids[i];
 		if (unlikely(d->backend >= at.n_ids ||
 			     at.backends[d->backend].kind != DP_KIND(mode, is_v6) ||
-			     !encap(&at, i, d, mode, is_v6)))
+			     !encap(&at, i, d, mode, is_v6, is_all_v4)))
 			break;
 	}
 	return i;
 }
 
-/* A loop for each kind, and what of it is the same for all its packets in registers. */
+/*
+ * A loop for each kind, and what of it is the same for all its packets in registers. Where all
+ * of the burst is IPv4 it is known of each.
+ */
 #define KIND(name, mode, is_v6)                                                                \
 	static unsigned int __attribute__((noinline))                                          \
 	encap_##name(const struct sending *t, unsigned int from, unsigned int n)               \
 	{                                                                                      \
-		return encap_kind(t, from, n, mode, is_v6);                                    \
+		if (t->stages->n_v6 == 0)                                                      \
+			return encap_kind(t, from, n, mode, is_v6, true);                      \
+		return encap_kind(t, from, n, mode, is_v6, false);                             \
 	}
 
 KIND(l2, LB_FORWARD_L2, false)
@@ -165,7 +167,7 @@ encap_tagged(const struct dp_stages *s, unsigned int i, struct dp_decision *d)
 		memcpy(ether.src.bytes, frame, sizeof(ether.src.bytes));
 	if (n_bytes > 0) {
 		uint8_t *ip = type + sizeof(ether.type_be);
-		const struct lb_encap_packet inner = inner_of(s, i, d, ip);
+		const struct lb_encap_packet inner = inner_of(d, s->is_v6[i], ip);
 
 		lb_encap_write_usual(&backend->encap, (enum lb_forward_mode)backend->encap.mode,
 			backend->encap.is_v6, &inner, ip - n_bytes);
@@ -204,14 +206,13 @@ send_run(struct dp_stages *s, unsigned int from, unsigned int end)
 	const bool are_plain = is_plain(s);
 	unsigned int i = from;
 
-	while (i < end && s->ids[i] < t.n_ids) {
+	while (i < end && t.decisions[i].backend < t.n_ids) {
 		struct dp_decision *d = &t.decisions[i];
 		const unsigned int begun = i;
 
 		if (likely(are_plain)) {
-			i = encap_of_kind[t.backends[s->ids[i]].kind](&t, i, end);
+			i = encap_of_kind[t.backends[t.decisions[i].backend].kind](&t, i, end);
 		} else {
-			d->backend = s->ids[i];
 			i += encap_tagged(s, i, d);
 		}
 		if (unlikely(i == begun))
@@ -274,7 +275,6 @@ end_of_run(struct dp_stages *s, unsigned int from)
 		struct dp_decision *d = &s->burst->decisions[i];
 
 		d->service = s->snapshot->backends[d->backend].service;
-		s->ids[i] = d->backend;
 	}
 	return i;
 }

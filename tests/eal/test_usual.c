@@ -379,10 +379,11 @@ test_usual_packets_fare_as_they_would_plainly(void **state)
 		const char *flaw = NULL;
 
 		if (one_in(&pair, 128)) {
-			const bool is_changed = one_in(&pair, 2);
+			const unsigned int which =
+				xrand_below(&pair.random, BURST_PLANE_MODELS);
 
 			for (unsigned int p = 0; p < PLANES; p++)
-				burst_plane_publish(&pair.planes[p], is_changed);
+				burst_plane_publish(&pair.planes[p], which);
 		}
 		fill(&pair);
 		run(&pair);

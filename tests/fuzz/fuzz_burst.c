@@ -46,7 +46,7 @@ step_ns(uint8_t record)
 static void
 go_through(struct burst_plane *plane, const uint8_t *data, size_t n)
 {
-	bool is_changed = false;
+	unsigned int which = 0;
 	size_t at = 0;
 
 	plane->now_ns += APART_NS;
@@ -59,14 +59,14 @@ go_through(struct burst_plane *plane, const uint8_t *data, size_t n)
 		if ((record & RUN) != 0)
 			require(burst_plane_run(plane));
 		if ((record & (RUN | CHANGE)) == (RUN | CHANGE)) {
-			is_changed = !is_changed;
-			burst_plane_publish(plane, is_changed);
+			which = (which + 1) % BURST_PLANE_MODELS;
+			burst_plane_publish(plane, which);
 		}
 		require(burst_plane_add(plane, data + at + 3, length, step_ns(record)));
 		at += 3 + length;
 	}
 	require(burst_plane_end(plane));
-	if (is_changed)
+	if (which != 0)
 		burst_plane_publish(plane, false);
 }
 

@@ -115,14 +115,13 @@ require(bool holds, const char *what)
 	abort();
 }
 
-/* What a change may take away: of each service the first backend, and one service as a whole.
- */
+/* What a change may take away: of each service one backend, and one service as a whole. */
 static void
-change(struct cfg_model *model)
+change(struct cfg_model *model, size_t backend)
 {
 	for (size_t i = 0; i < model->n_services; i++)
-		if (model->services[i].n_backends > 0)
-			model->services[i].backends[0].state = CFG_DOWN;
+		if (model->services[i].n_backends > backend)
+			model->services[i].backends[backend].state = CFG_DOWN;
 	model->services[model->n_services - 1].port = 9;
 	model->dataplane.ports[0].mtu = 1300;
 	model->dataplane.ports[2].vlan = CFG_VLAN_KEEP;
@@ -164,9 +163,9 @@ give_sources(struct dp_snapshot *snapshot, bool are_devices)
 }
 
 void
-burst_plane_publish(struct burst_plane *plane, bool is_changed)
+burst_plane_publish(struct burst_plane *plane, unsigned int which)
 {
-	const struct cfg_model *model = &plane->models[is_changed];
+	const struct cfg_model *model = &plane->models[which];
 	struct ctl_path items[32];
 	struct ctl_paths paths = {.items = items};
 	struct dp_snapshot *snapshot;
@@ -178,7 +177,7 @@ burst_plane_publish(struct burst_plane *plane, bool is_changed)
 	qsort(items, paths.n_items, sizeof(items[0]), compare_paths);
 	require(ctl_apply_build(plane->apply, model, &paths, stderr, &snapshot) == 0,
 		"the configuration cannot be put in force");
-	give_sources(snapshot, is_changed);
+	give_sources(snapshot, which != 0);
 	dp_publish(plane->dp, snapshot);
 }
 
@@ -189,11 +188,12 @@ burst_plane_open(struct burst_plane *plane, unsigned int n_workers)
 	struct dp_conf conf;
 
 	memset(plane, 0, sizeof(*plane));
-	for (unsigned int i = 0; i < 2; i++)
+	for (unsigned int i = 0; i < BURST_PLANE_MODELS; i++)
 		require(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
 				&plane->models[i]) == 0,
 			"the configuration is not right");
-	change(&plane->models[1]);
+	change(&plane->models[1], 0);
+	change(&plane->models[2], 1);
 	conf = ctl_apply_dp_conf(&plane->models[0], n_workers, secret);
 	conf.mtu_max = MTU_MAX;
 	require(ctl_apply_create(&plane->apply) == 0, "no memory");
@@ -208,8 +208,8 @@ burst_plane_close(struct burst_plane *plane)
 	dp_batch_destroy(plane->batch);
 	dp_destroy(plane->dp);
 	ctl_apply_destroy(plane->apply);
-	cfg_model_fini(&plane->models[0]);
-	cfg_model_fini(&plane->models[1]);
+	for (unsigned int i = 0; i < BURST_PLANE_MODELS; i++)
+		cfg_model_fini(&plane->models[i]);
 }
 
 /* Of a frame that leaves; on the heap at its very length, so that no read is past it. */

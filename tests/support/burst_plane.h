@@ -22,8 +22,13 @@
 /** Packets between two ends, at most. */
 #define BURST_PLANE_PACKETS_MAX 8192u
 
+/** Configurations that may be in force, by turns. */
+#define BURST_PLANE_MODELS 3u
+
 struct burst_plane {
-	struct cfg_model models[2]; /**< as it is, and changed: backends gone, a service too */
+	/** As it is; changed: backends gone, a service too; and changed in the same way, but that
+	 *  other backends are gone: services are matched as in that. */
+	struct cfg_model models[BURST_PLANE_MODELS];
 	struct ctl_apply *apply;
 	struct dp *dp;
 	struct dp_batch *batch;
@@ -41,8 +46,8 @@ void burst_plane_open(struct burst_plane *plane, unsigned int n_workers);
 
 void burst_plane_close(struct burst_plane *plane);
 
-/** Put one of the two configurations in force. */
-void burst_plane_publish(struct burst_plane *plane, bool is_changed);
+/** Put a configuration in force. @param which  Below BURST_PLANE_MODELS; 0 is as it is. */
+void burst_plane_publish(struct burst_plane *plane, unsigned int which);
 
 /**
  * Add a frame that comes step_ns after the one before; a full batch is run before.
