@@ -299,11 +299,11 @@ encap_stage(struct dp_stages *s)
  * on: all before it are usual, and have left.
  */
 static void
-run_stages(struct dp_stages *s, unsigned int from, unsigned int n_usual)
+run_stages(struct dp_stages *s, size_t from, size_t n_usual)
 {
-	const unsigned int n = s->burst->n;
+	const size_t n = s->burst->n;
 	bool has_flows = n_usual > 0;
-	unsigned int n_known;
+	size_t n_known;
 
 	if (unlikely(n_usual < n)) {
 		parse_stage(s);
@@ -320,9 +320,9 @@ run_stages(struct dp_stages *s, unsigned int from, unsigned int n_usual)
 
 /* Of a burst that is not cut, for those that want to know, from one packet on. */
 static void
-note_wire_bytes(struct dp_burst *burst, unsigned int from)
+note_wire_bytes(struct dp_burst *burst, size_t from)
 {
-	for (unsigned int i = from; i < burst->n && !burst->is_cut; i++)
+	for (size_t i = from; i < burst->n && !burst->is_cut; i++)
 		burst->wire_bytes[i] = burst->pkts[i]->pkt_len;
 }
 
@@ -354,10 +354,9 @@ note_match(struct dp_worker *worker, const struct dp_snapshot *snapshot, uint64_
 }
 
 /* What is left of a burst, from one on. @return how many of all went the short way. */
-static unsigned int __attribute__((noinline))
-send_others(struct dp_stages *s, unsigned int from)
+static size_t __attribute__((noinline)) send_others(struct dp_stages *s, size_t from)
 {
-	unsigned int n_sent;
+	size_t n_sent;
 
 	note_wire_bytes(s->burst, from);
 	run_stages(s, from, dp_usual_find(s, from));
@@ -374,8 +373,8 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 	struct dp_trace *trace = dp_trace_of(worker->trace);
 	uint64_t traced = 0;
 	struct dp_stages s;
-	unsigned int n_sent = 0;
-	unsigned int n;
+	size_t n_sent = 0;
+	size_t n;
 
 	if (burst->n == 0)
 		return 0;
@@ -396,7 +395,7 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 		n_sent = send_others(&s, n_sent);
 	if (unlikely(traced != 0))
 		dp_trace_burst(trace, worker->index, snapshot, burst, s.packets, traced);
-	return n_sent;
+	return (unsigned int)n_sent;
 }
 
 void

@@ -25,15 +25,15 @@ struct dp_stages {
 
 	/* dp_usual.h: of packets that are usual this, of the others what follows. */
 	bool is_usual[DP_BURST_MAX];
-	unsigned int first_odd; /**< that is not, as they were taken */
+	size_t first_odd; /**< that is not, as they were taken */
 	bool is_v6[DP_BURST_MAX];
 	bool is_tagged[DP_BURST_MAX]; /**< by one tag; of others it may be either */
 	bool has_tags;                /**< any of them is */
-	unsigned int n_v6;
+	size_t n_v6;
 	/** SYNs, and how many of them have been asked for in the flow table. */
 	uint8_t syns[DP_BURST_MAX];
-	unsigned int n_syns;
-	unsigned int n_syns_asked;
+	size_t n_syns;
+	size_t n_syns_asked;
 	struct lb_flow_v4 v4[DP_BURST_MAX]; /**< keys of IPv4 */
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];

@@ -8,14 +8,14 @@
 /* Packets that ask for their services, in the order of the burst. */
 struct asking {
 	struct dp_wanted last; /* neighbours often ask the same */
-	unsigned int n;
+	size_t n;
 	uint8_t of[DP_BURST_MAX];
 };
 
 static_assert(DP_BURST_MAX <= UINT8_MAX, "a place in a burst is a byte");
 
 static inline void
-ask(struct dp_stages *s, struct asking *asking, unsigned int i)
+ask(struct dp_stages *s, struct asking *asking, size_t i)
 {
 	const struct lb_service_table *match = s->snapshot->match;
 	const bool is_v6 = s->is_v6[i];
@@ -33,7 +33,7 @@ ask(struct dp_stages *s, struct asking *asking, unsigned int i)
 }
 
 static uint32_t
-find_plainly(const struct dp_stages *s, unsigned int i)
+find_plainly(const struct dp_stages *s, size_t i)
 {
 	struct lb_flow_key key;
 
@@ -53,7 +53,7 @@ is_martian(const struct dp_snapshot *snapshot, const struct lb_flow_words *words
 
 /* The slot of a packet that begins a flow, if begin_flow() can; otherwise DP_NONE. */
 static inline uint32_t
-slot_of(const struct dp_stages *s, unsigned int i, const struct dp_heard *answer)
+slot_of(const struct dp_stages *s, size_t i, const struct dp_heard *answer)
 {
 	const struct dp_decision *d = &s->burst->decisions[i];
 	uint32_t slot;
@@ -68,14 +68,14 @@ slot_of(const struct dp_stages *s, unsigned int i, const struct dp_heard *answer
 }
 
 /* Hear of the services that are asked for. @return how many packets are left to the stages. */
-static unsigned int
+static size_t
 hear(struct dp_stages *s, const struct asking *asking)
 {
 	struct dp_heard answer = {.service = DP_NONE};
-	unsigned int n_left = 0;
+	size_t n_left = 0;
 
-	for (unsigned int k = 0; k < asking->n; k++) {
-		const unsigned int i = asking->of[k];
+	for (size_t k = 0; k < asking->n; k++) {
+		const size_t i = asking->of[k];
 		struct dp_decision *d = &s->burst->decisions[i];
 
 		if (s->asks[i]) {
@@ -109,7 +109,7 @@ begin_decision(struct dp_decision *d)
 }
 
 void
-dp_usual_say_begun(struct dp_stages *s, unsigned int i)
+dp_usual_say_begun(struct dp_stages *s, size_t i)
 {
 	const struct dp_snapshot *snapshot = s->snapshot;
 	struct dp_decision *d = &s->burst->decisions[i];
@@ -123,27 +123,27 @@ dp_usual_say_begun(struct dp_stages *s, unsigned int i)
 
 /* Whether nothing is left to decide of a packet. */
 static inline bool
-is_begun(const struct dp_stages *s, unsigned int i)
+is_begun(const struct dp_stages *s, size_t i)
 {
 	return unlikely(s->has_begun) && s->is_begun[i];
 }
 
-unsigned int
-dp_usual_find(struct dp_stages *s, unsigned int from)
+size_t
+dp_usual_find(struct dp_stages *s, size_t from)
 {
 	const struct lb_flow_table *flows = s->worker->flows;
 	struct dp_decision *decisions = s->burst->decisions;
 	const uint32_t tick = lb_flow_tick(flows, s->burst->now_ns[0]);
-	const unsigned int n = s->burst->n;
+	const size_t n = s->burst->n;
 	const struct dp_backend_lines lines = dp_backend_lines(s);
 	struct asking asking;
 	uint32_t asked_ticks[LB_FLOW_N_EVENTS];
-	unsigned int n_usual = from;
+	size_t n_usual = from;
 
 	asking.last = (struct dp_wanted){{0, 0}, 0, 0};
 	asking.n = 0;
 	dp_usual_asked_ticks(s, asked_ticks);
-	for (unsigned int i = from; i < n; i++) {
+	for (size_t i = from; i < n; i++) {
 		struct dp_decision *d = &decisions[i];
 		uint64_t *rest;
 
@@ -190,15 +190,15 @@ follow(const struct dp_stages *s, struct dp_decision *d, uint64_t *rest, uint32_
 	return true;
 }
 
-unsigned int
-dp_usual_follow(struct dp_stages *s, unsigned int from)
+size_t
+dp_usual_follow(struct dp_stages *s, size_t from)
 {
 	struct dp_decision *decisions = s->burst->decisions;
 	const uint64_t *now_ns = s->burst->now_ns;
 	const uint64_t first_ns = now_ns[0];
 	const uint32_t tick = lb_flow_tick(s->worker->flows, first_ns);
-	const unsigned int n = s->burst->n;
-	unsigned int i;
+	const size_t n = s->burst->n;
+	size_t i;
 
 	for (i = from; i < n && s->is_usual[i] && now_ns[i] == first_ns; i++)
 		if (unlikely(!is_begun(s, i) &&
@@ -210,8 +210,7 @@ dp_usual_follow(struct dp_stages *s, unsigned int from)
 
 /* Begin a flow that has a slot. @return whether it is decided. */
 static inline bool
-begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *place,
-	uint32_t tick)
+begin_flow(struct dp_stages *s, size_t i, const struct lb_flow_place *place, uint32_t tick)
 {
 	struct dp_worker *worker = s->worker;
 	struct dp_decision *d = &s->burst->decisions[i];
@@ -237,7 +236,7 @@ begin_flow(struct dp_stages *s, unsigned int i, const struct lb_flow_place *plac
 
 /* One of the burst's later ones; rest is its entry's, NULL where it is to be looked for. */
 static inline bool
-decide(struct dp_stages *s, unsigned int i, uint64_t *rest, uint32_t tick)
+decide(struct dp_stages *s, size_t i, uint64_t *rest, uint32_t tick)
 {
 	struct lb_flow_table *flows = s->worker->flows;
 	struct dp_decision *d = &s->burst->decisions[i];
@@ -258,15 +257,15 @@ decide(struct dp_stages *s, unsigned int i, uint64_t *rest, uint32_t tick)
 	return follow(s, d, rest, tick);
 }
 
-unsigned int
-dp_usual_decide(struct dp_stages *s, unsigned int from, bool *is_stale)
+size_t
+dp_usual_decide(struct dp_stages *s, size_t from, bool *is_stale)
 {
 	const struct dp_decision *decisions = s->burst->decisions;
 	const uint64_t *now_ns = s->burst->now_ns;
 	const uint32_t tick = lb_flow_tick(s->worker->flows, now_ns[from]);
-	const unsigned int n = s->burst->n;
+	const size_t n = s->burst->n;
 	bool has_moved = *is_stale;
-	unsigned int i;
+	size_t i;
 
 	for (i = from; i < n && s->is_usual[i] && now_ns[i] == now_ns[from]; i++) {
 		if (unlikely(!decide(s, i, has_moved ? NULL : s->rests[i], tick)))
@@ -278,7 +277,7 @@ dp_usual_decide(struct dp_stages *s, unsigned int from, bool *is_stale)
 }
 
 void
-dp_usual_leave(struct dp_stages *s, unsigned int i)
+dp_usual_leave(struct dp_stages *s, size_t i)
 {
 	struct dp_burst *burst = s->burst;
 	struct dp_decision *d = &burst->decisions[i];

@@ -19,7 +19,7 @@
  *
  * @return how many they are.
  */
-unsigned int dp_usual_take(struct dp_stages *s);
+size_t dp_usual_take(struct dp_stages *s);
 
 /**
  * Follow the entries of known flows, in order, up to the first packet that is not usual, not in
@@ -34,10 +34,10 @@ unsigned int dp_usual_take(struct dp_stages *s);
  *
  * @return that packet's index; 0 of a burst of several times.
  */
-unsigned int dp_usual_follow_known(struct dp_stages *s);
+size_t dp_usual_follow_known(struct dp_stages *s);
 
 /** Write the decision of a packet that has begun a flow there. */
-void dp_usual_say_begun(struct dp_stages *s, unsigned int i);
+void dp_usual_say_begun(struct dp_stages *s, size_t i);
 
 /**
  * Look into the first buckets of usual packets' flows from one on, and ask for what each will
@@ -50,7 +50,7 @@ void dp_usual_say_begun(struct dp_stages *s, unsigned int i);
  * @param from  The first; all before it are usual.
  * @return how many of all are.
  */
-unsigned int dp_usual_find(struct dp_stages *s, unsigned int from);
+size_t dp_usual_find(struct dp_stages *s, size_t from);
 
 /**
  * Follow the entries of usual packets from one on, in order, up to the first packet that is not
@@ -58,7 +58,7 @@ unsigned int dp_usual_find(struct dp_stages *s, unsigned int from);
  *
  * @return that packet's index: all before it are decided.
  */
-unsigned int dp_usual_follow(struct dp_stages *s, unsigned int from);
+size_t dp_usual_follow(struct dp_stages *s, size_t from);
 
 /**
  * Decide on usual packets that come later, in order: they follow their entries, or begin flows.
@@ -68,9 +68,9 @@ unsigned int dp_usual_follow(struct dp_stages *s, unsigned int from);
  * @return the first that is not usual, came at another time, or is not decided; of that nothing
  *         is done.
  */
-unsigned int dp_usual_decide(struct dp_stages *s, unsigned int from, bool *is_stale);
+size_t dp_usual_decide(struct dp_stages *s, size_t from, bool *is_stale);
 
 /** Leave one to the stages, with its packet and its service as they want them. */
-void dp_usual_leave(struct dp_stages *s, unsigned int i);
+void dp_usual_leave(struct dp_stages *s, size_t i);
 
 #endif

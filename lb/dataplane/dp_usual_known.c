@@ -29,12 +29,12 @@ begin_following(struct dp_stages *s, struct following *f)
 	f->lines = dp_backend_lines(s);
 	f->tick = lb_flow_tick(flows, s->burst->now_ns[0]);
 	dp_usual_asked_ticks(s, asked);
-	for (unsigned int event = 0; event < LB_FLOW_N_EVENTS; event++)
+	for (size_t event = 0; event < LB_FLOW_N_EVENTS; event++)
 		f->known[LB_FLOW_FREE][event].below = 0;
-	for (unsigned int state = LB_FLOW_FREE + 1; state < LB_FLOW_N_STATES; state++) {
+	for (size_t state = LB_FLOW_FREE + 1; state < LB_FLOW_N_STATES; state++) {
 		const uint32_t alive = flows->timeout_ticks[state] + 1;
 
-		for (unsigned int event = 0; event < LB_FLOW_N_EVENTS; event++)
+		for (size_t event = 0; event < LB_FLOW_N_EVENTS; event++)
 			f->known[state][event] = (struct known){
 				.below = asked[event] < alive ? asked[event] : alive,
 				.next = lb_flow_next_state[state][event],
@@ -60,8 +60,8 @@ follow_entry(const struct following *f, struct dp_decision *d, uint64_t *entry, 
 }
 
 /* The same in one of some ways: of those with its tag some may be free, or its own once. */
-static bool __attribute__((noinline)) follow_in(const struct following *f, unsigned int i,
-	struct lb_flow_bucket *bucket, uint32_t ways)
+static bool __attribute__((noinline))
+follow_in(const struct following *f, size_t i, struct lb_flow_bucket *bucket, uint32_t ways)
 {
 	struct dp_decision *d = &f->stages->burst->decisions[i];
 	const bool is_v6 = f->stages->is_v6[i];
@@ -79,8 +79,8 @@ static bool __attribute__((noinline)) follow_in(const struct following *f, unsig
 struct beginning {
 	struct dp_wanted questions[SERVICES_ASKED_MAX];
 	struct dp_heard answers[SERVICES_ASKED_MAX];
-	unsigned int n_asked;
-	unsigned int last; /* often a neighbour's */
+	size_t n_asked;
+	size_t last; /* often a neighbour's */
 	uint32_t tick;
 };
 
@@ -96,13 +96,13 @@ struct at_hand {
 
 /* Find what another packet than the last has asked, or ask. @return whether it is known now. */
 static bool __attribute__((noinline))
-ask_at_once(const struct dp_stages *s, struct beginning *b, unsigned int i)
+ask_at_once(const struct dp_stages *s, struct beginning *b, size_t i)
 {
 	const struct lb_flow_words words = dp_usual_words(s, i, s->is_v6[i]);
 	const struct lb_flow_key key = dp_usual_key(s, i);
 	uint32_t found;
 
-	for (unsigned int k = 0; k < b->n_asked; k++) {
+	for (size_t k = 0; k < b->n_asked; k++) {
 		if (dp_wanted_is_same(&b->questions[k], &words, s->is_v6[i])) {
 			b->last = k;
 			return true;
@@ -117,8 +117,7 @@ ask_at_once(const struct dp_stages *s, struct beginning *b, unsigned int i)
 	return true;
 }
 
-static bool __attribute__((noinline))
-is_martian_after_all(const struct dp_stages *s, unsigned int i)
+static bool __attribute__((noinline)) is_martian_after_all(const struct dp_stages *s, size_t i)
 {
 	const struct lb_flow_key key = dp_usual_key(s, i);
 
@@ -126,7 +125,7 @@ is_martian_after_all(const struct dp_stages *s, unsigned int i)
 }
 
 void
-dp_usual_keep_key(const struct dp_stages *s, unsigned int i, uint32_t ref)
+dp_usual_keep_key(const struct dp_stages *s, size_t i, uint32_t ref)
 {
 	const struct lb_flow_key key = dp_usual_key(s, i);
 
@@ -139,7 +138,7 @@ dp_usual_keep_key(const struct dp_stages *s, unsigned int i, uint32_t ref)
  * @return what its service says; NULL: it does not.
  */
 static inline const struct dp_heard *
-may_begin(const struct dp_stages *s, struct beginning *b, unsigned int i, bool is_v6,
+may_begin(const struct dp_stages *s, struct beginning *b, size_t i, bool is_v6,
 	const struct lb_martian_filter *hosts)
 {
 	const struct lb_flow_words words = dp_usual_words(s, i, is_v6);
@@ -162,7 +161,7 @@ may_begin(const struct dp_stages *s, struct beginning *b, unsigned int i, bool i
  * be inline by itself, and what is constant in IPv4 would not be.
  */
 static inline bool __attribute__((always_inline)) begin_known(struct dp_stages *s,
-	struct beginning *b, const struct at_hand *at_hand, unsigned int i, bool is_v6)
+	struct beginning *b, const struct at_hand *at_hand, size_t i, bool is_v6)
 {
 	struct lb_flow_table *flows = at_hand->flows;
 	const struct lb_flow_hash *hash = &at_hand->decisions[i].hash;
@@ -196,8 +195,8 @@ static inline bool __attribute__((always_inline)) begin_known(struct dp_stages *
  *
  * @return that packet's index.
  */
-static unsigned int __attribute__((noinline))
-begin_flows(struct dp_stages *s, struct beginning *b, unsigned int i)
+static size_t __attribute__((noinline))
+begin_flows(struct dp_stages *s, struct beginning *b, size_t i)
 {
 	const struct at_hand at_hand = {
 		.flows = s->worker->flows,
@@ -207,7 +206,7 @@ begin_flows(struct dp_stages *s, struct beginning *b, unsigned int i)
 		.hosts = s->snapshot->hosts,
 		.tick = b->tick,
 	};
-	const unsigned int end = s->first_odd;
+	const size_t end = s->first_odd;
 
 	if (!s->has_begun) {
 		memset(s->is_begun, 0, sizeof(s->is_begun));
@@ -226,13 +225,13 @@ begin_flows(struct dp_stages *s, struct beginning *b, unsigned int i)
 }
 
 /* @return the first from i on that follows no entry unasked. */
-static inline unsigned int
-follow_entries(const struct following *f, unsigned int i, bool is_all_v4)
+static inline size_t
+follow_entries(const struct following *f, size_t i, bool is_all_v4)
 {
 	const struct dp_stages *s = f->stages;
 	struct dp_decision *decisions = s->burst->decisions;
 	struct lb_flow_bucket *buckets = s->worker->flows->buckets;
-	const unsigned int end = s->first_odd;
+	const size_t end = s->first_odd;
 
 	for (; i < end; i++) {
 		struct lb_flow_bucket *bucket = &buckets[s->buckets[i]];
@@ -249,14 +248,14 @@ follow_entries(const struct following *f, unsigned int i, bool is_all_v4)
 	return i;
 }
 
-unsigned int
+size_t
 dp_usual_follow_known(struct dp_stages *s)
 {
-	const unsigned int n = s->burst->n;
+	const size_t n = s->burst->n;
 	struct following f;
 	struct beginning b;
-	unsigned int next;
-	unsigned int i;
+	size_t next;
+	size_t i;
 
 	/* Times never go back. */
 	if (unlikely(s->burst->now_ns[n - 1] != s->burst->now_ns[0]))

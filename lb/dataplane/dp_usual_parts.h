@@ -20,7 +20,7 @@
 
 /* The IP header of a usual packet's frame. */
 static inline const uint8_t *
-dp_usual_ip(const struct dp_stages *s, unsigned int i)
+dp_usual_ip(const struct dp_stages *s, size_t i)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(s->burst->pkts[i], const uint8_t *);
 
@@ -28,7 +28,7 @@ dp_usual_ip(const struct dp_stages *s, unsigned int i)
 }
 
 static inline struct lb_flow_place
-dp_usual_place(const struct dp_stages *s, unsigned int i)
+dp_usual_place(const struct dp_stages *s, size_t i)
 {
 	return lb_flow_place_of(s->worker->flows, s->buckets[i], s->tags[i],
 		s->burst->decisions[i].hash.pick);
@@ -36,7 +36,7 @@ dp_usual_place(const struct dp_stages *s, unsigned int i)
 
 /* What chooses the slot of a packet, if its service's affinity is the 5-tuple. */
 static inline uint64_t
-dp_usual_pick(const struct dp_stages *s, unsigned int i, bool is_v6)
+dp_usual_pick(const struct dp_stages *s, size_t i, bool is_v6)
 {
 	return is_v6 ? lb_hash_pick_v6(&s->snapshot->seeded, &s->keys[i])
 		     : lb_hash_pick_v4(&s->snapshot->seeded, &s->v4[i]);
@@ -48,7 +48,7 @@ dp_usual_pick(const struct dp_stages *s, unsigned int i, bool is_v6)
  * left out: for all that the compiler sees, it does nothing.
  */
 static inline void __attribute__((always_inline))
-dp_prefetch_syns(struct dp_stages *s, unsigned int n)
+dp_prefetch_syns(struct dp_stages *s, size_t n)
 {
 	for (; n > 0 && s->n_syns_asked < s->n_syns; n--) {
 		const struct lb_flow_place place =
@@ -194,7 +194,7 @@ dp_usual_asked_ticks(const struct dp_stages *s, uint32_t ticks[static LB_FLOW_N_
 
 /* The key of a packet's flow, as it was taken. */
 static inline struct lb_flow_words
-dp_usual_words(const struct dp_stages *s, unsigned int i, bool is_v6)
+dp_usual_words(const struct dp_stages *s, size_t i, bool is_v6)
 {
 	const struct lb_flow_v4 *v4 = &s->v4[i];
 
@@ -205,7 +205,7 @@ dp_usual_words(const struct dp_stages *s, unsigned int i, bool is_v6)
 }
 
 static inline struct lb_flow_key
-dp_usual_key(const struct dp_stages *s, unsigned int i)
+dp_usual_key(const struct dp_stages *s, size_t i)
 {
 	const struct lb_flow_words words = dp_usual_words(s, i, s->is_v6[i]);
 	struct lb_flow_key key;
@@ -215,6 +215,6 @@ dp_usual_key(const struct dp_stages *s, unsigned int i)
 }
 
 /* Keep a packet's key with its flow's entry. */
-void dp_usual_keep_key(const struct dp_stages *s, unsigned int i, uint32_t ref);
+void dp_usual_keep_key(const struct dp_stages *s, size_t i, uint32_t ref);
 
 #endif

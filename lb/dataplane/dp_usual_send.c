@@ -38,7 +38,7 @@ struct sending {
  * and the family of its backend's template, which the caller has looked at.
  */
 static inline bool
-encap(const struct sending *t, unsigned int i, struct dp_decision *d, enum lb_forward_mode mode,
+encap(const struct sending *t, size_t i, struct dp_decision *d, enum lb_forward_mode mode,
 	bool is_v6, bool is_all_v4)
 {
 	const struct dp_backend *backend = &t->backends[d->backend];
@@ -72,12 +72,12 @@ encap(const struct sending *t, unsigned int i, struct dp_decision *d, enum lb_fo
  * Packets one after the other whose backends are of one kind. @return the first that is
  * another's, whose backend is gone, or does not take it as it is; of that nothing is done.
  */
-static inline unsigned int
-encap_kind(const struct sending *t, unsigned int from, unsigned int n,
-	enum lb_forward_mode mode, bool is_v6, bool is_all_v4)
+static inline size_t
+encap_kind(const struct sending *t, size_t from, size_t n, enum lb_forward_mode mode,
+	bool is_v6, bool is_all_v4)
 {
 	const struct sending at = *t;
-	unsigned int i;
+	size_t i;
 
 	for (i = from; i < n; i++) {
 		struct dp_decision *d = &at.decisions[i];
@@ -95,8 +95,8 @@ encap_kind(const struct sending *t, unsigned int from, unsigned int n,
  * of the burst is IPv4 it is known of each.
  */
 #define KIND(name, mode, is_v6)                                                                \
-	static unsigned int __attribute__((noinline))                                          \
-	encap_##name(const struct sending *t, unsigned int from, unsigned int n)               \
+	static size_t __attribute__((noinline))                                                \
+	encap_##name(const struct sending *t, size_t from, size_t n)                           \
 	{                                                                                      \
 		if (t->stages->n_v6 == 0)                                                      \
 			return encap_kind(t, from, n, mode, is_v6, true);                      \
@@ -114,7 +114,7 @@ KIND(gue_v6, LB_FORWARD_GUE, true)
 KIND(vxlan, LB_FORWARD_VXLAN, false)
 KIND(vxlan_v6, LB_FORWARD_VXLAN, true)
 
-typedef unsigned int (*encap_fn)(const struct sending *t, unsigned int from, unsigned int n);
+typedef size_t (*encap_fn)(const struct sending *t, size_t from, size_t n);
 
 static const encap_fn encap_of_kind[] = {
 	[DP_KIND(LB_FORWARD_L2, false)] = encap_l2,
@@ -147,7 +147,7 @@ tag_of(const struct dp_backend *backend, const uint8_t *tag, uint8_t out[static 
 
 /* The same with a tag, before or after, or from the address that it came to. */
 static bool
-encap_tagged(const struct dp_stages *s, unsigned int i, struct dp_decision *d)
+encap_tagged(const struct dp_stages *s, size_t i, struct dp_decision *d)
 {
 	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
 	struct rte_mbuf *m = s->burst->pkts[i];
@@ -198,17 +198,17 @@ is_plain(const struct dp_stages *s)
  * Give usual packets whose backends' ids are found their outer headers, in order. @return the
  * first whose backend is gone, or does not take it as it is; of that nothing is done.
  */
-static unsigned int
-send_run(struct dp_stages *s, unsigned int from, unsigned int end)
+static size_t
+send_run(struct dp_stages *s, size_t from, size_t end)
 {
 	const struct sending t = {s, s->burst->pkts, s->burst->decisions, s->snapshot->backends,
 		s->snapshot->n_ids};
 	const bool are_plain = is_plain(s);
-	unsigned int i = from;
+	size_t i = from;
 
 	while (i < end && t.decisions[i].backend < t.n_ids) {
 		struct dp_decision *d = &t.decisions[i];
-		const unsigned int begun = i;
+		const size_t begun = i;
 
 		if (likely(are_plain)) {
 			i = encap_of_kind[t.backends[t.decisions[i].backend].kind](&t, i, end);
@@ -223,11 +223,11 @@ send_run(struct dp_stages *s, unsigned int from, unsigned int end)
 
 /* What of their decisions nobody has needed yet. */
 static void
-say_known(struct dp_stages *s, unsigned int n)
+say_known(struct dp_stages *s, size_t n)
 {
 	const struct dp_backend *backends = s->snapshot->backends;
 
-	for (unsigned int i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct dp_decision *d = &s->burst->decisions[i];
 
 		d->service = backends[d->backend].service;
@@ -241,10 +241,10 @@ say_known(struct dp_stages *s, unsigned int n)
 	}
 }
 
-unsigned int
-dp_usual_send_known(struct dp_stages *s, unsigned int n, bool is_brief)
+size_t
+dp_usual_send_known(struct dp_stages *s, size_t n, bool is_brief)
 {
-	const unsigned int n_sent = send_run(s, 0, n);
+	const size_t n_sent = send_run(s, 0, n);
 
 	if (unlikely(n_sent < s->burst->n || !is_brief))
 		say_known(s, n_sent);
@@ -252,7 +252,7 @@ dp_usual_send_known(struct dp_stages *s, unsigned int n, bool is_brief)
 }
 
 /* Decided, but not for this way of leaving. */
-static void __attribute__((noinline, cold)) leave_decided(struct dp_stages *s, unsigned int i)
+static void __attribute__((noinline, cold)) leave_decided(struct dp_stages *s, size_t i)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
 	const struct dp_decision decided = *d;
@@ -265,11 +265,11 @@ static void __attribute__((noinline, cold)) leave_decided(struct dp_stages *s, u
 }
 
 /* Say where those that are decided go. @return the first that is not usual. */
-static unsigned int
-end_of_run(struct dp_stages *s, unsigned int from)
+static size_t
+end_of_run(struct dp_stages *s, size_t from)
 {
-	const unsigned int n = s->burst->n;
-	unsigned int i;
+	const size_t n = s->burst->n;
+	size_t i;
 
 	for (i = from; i < n && s->is_usual[i]; i++) {
 		struct dp_decision *d = &s->burst->decisions[i];
@@ -279,15 +279,15 @@ end_of_run(struct dp_stages *s, unsigned int from)
 	return i;
 }
 
-unsigned int
-dp_usual_send(struct dp_stages *s, unsigned int from)
+size_t
+dp_usual_send(struct dp_stages *s, size_t from)
 {
-	const unsigned int n = s->burst->n;
-	unsigned int n_left = 0;
-	unsigned int i = from;
+	const size_t n = s->burst->n;
+	size_t n_left = 0;
+	size_t i = from;
 
 	while (i < n) {
-		const unsigned int end = end_of_run(s, i);
+		const size_t end = end_of_run(s, i);
 
 		i = send_run(s, i, end);
 		if (i == n)

@@ -18,7 +18,7 @@
  *                  the whole burst.
  * @return that packet's index. All before it are as they leave, and decided.
  */
-unsigned int dp_usual_send_known(struct dp_stages *s, unsigned int n, bool is_brief);
+size_t dp_usual_send_known(struct dp_stages *s, size_t n, bool is_brief);
 
 /**
  * Give those that are decided their outer headers, from one on.
@@ -26,6 +26,6 @@ unsigned int dp_usual_send_known(struct dp_stages *s, unsigned int n, bool is_br
  * @param from  The first; all before it have theirs.
  * @return how many of all have: of the others is_usual is unset, and they are as they were.
  */
-unsigned int dp_usual_send(struct dp_stages *s, unsigned int from);
+size_t dp_usual_send(struct dp_stages *s, size_t from);
 
 #endif

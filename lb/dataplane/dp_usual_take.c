@@ -13,7 +13,7 @@
 
 /* Of TCP, what is more than a segment. */
 static enum lb_flow_event __attribute__((noinline))
-tcp_event(struct dp_stages *s, unsigned int i, uint8_t tcp_flags)
+tcp_event(struct dp_stages *s, size_t i, uint8_t tcp_flags)
 {
 	if ((tcp_flags & (LB_TCP_FIN | LB_TCP_RST)) != 0)
 		return LB_FLOW_CLOSE;
@@ -24,7 +24,7 @@ tcp_event(struct dp_stages *s, unsigned int i, uint8_t tcp_flags)
 }
 
 static inline void
-take(struct dp_stages *s, unsigned int i, const struct lb_usual *usual)
+take(struct dp_stages *s, size_t i, const struct lb_usual *usual)
 {
 	struct dp_decision *d = &s->burst->decisions[i];
 
@@ -35,7 +35,7 @@ take(struct dp_stages *s, unsigned int i, const struct lb_usual *usual)
 }
 
 static inline bool
-take_v4(struct dp_stages *s, unsigned int i, const uint8_t *ip, uint32_t n_bytes)
+take_v4(struct dp_stages *s, size_t i, const uint8_t *ip, uint32_t n_bytes)
 {
 	struct lb_usual usual;
 
@@ -47,7 +47,7 @@ take_v4(struct dp_stages *s, unsigned int i, const uint8_t *ip, uint32_t n_bytes
 }
 
 static inline bool
-take_v6(struct dp_stages *s, unsigned int i, const uint8_t *ip, uint32_t n_bytes)
+take_v6(struct dp_stages *s, size_t i, const uint8_t *ip, uint32_t n_bytes)
 {
 	struct lb_usual usual;
 
@@ -72,7 +72,7 @@ type_before(const uint8_t *ip)
 
 /* The same behind a tag. */
 static bool __attribute__((noinline))
-take_tagged(struct dp_stages *s, unsigned int i, const uint8_t *ip, uint32_t n_bytes)
+take_tagged(struct dp_stages *s, size_t i, const uint8_t *ip, uint32_t n_bytes)
 {
 	if (type_before(ip) != htons(RTE_ETHER_TYPE_VLAN))
 		return false;
@@ -102,7 +102,7 @@ prefetch_packet(const struct rte_mbuf *m)
 }
 
 static inline bool
-take_packet(struct dp_stages *s, unsigned int i)
+take_packet(struct dp_stages *s, size_t i)
 {
 	const struct rte_mbuf *m = s->burst->pkts[i];
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
@@ -120,11 +120,11 @@ take_packet(struct dp_stages *s, unsigned int i)
 	return take_tagged(s, i, ip, n_bytes);
 }
 
-static unsigned int
+static size_t
 take_all(struct dp_stages *s)
 {
-	const unsigned int n = s->burst->n;
-	unsigned int n_odd = 0;
+	const size_t n = s->burst->n;
+	size_t n_odd = 0;
 
 	/* What few are. */
 	memset(s->is_usual, true, sizeof(s->is_usual));
@@ -135,7 +135,7 @@ take_all(struct dp_stages *s)
 	s->n_syns = 0;
 	s->n_v6 = 0;
 	s->first_odd = n;
-	for (unsigned int i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		prefetch_packet(s->burst->pkts[(i + AHEAD) % DP_BURST_MAX]);
 		if (likely(take_packet(s, i)))
 			continue;
@@ -147,7 +147,7 @@ take_all(struct dp_stages *s)
 }
 
 static inline void
-locate(struct dp_stages *s, unsigned int i, const struct lb_flow_table *flows,
+locate(struct dp_stages *s, size_t i, const struct lb_flow_table *flows,
 	const struct lb_flow_hash *hash)
 {
 	const struct lb_flow_place place = lb_flow_locate(flows, hash);
@@ -167,9 +167,9 @@ locate_v4(struct dp_stages *s, bool is_all)
 {
 	const struct lb_flow_table flows = *s->worker->flows;
 	const struct lb_hash_keyed keyed = s->worker->keyed;
-	const unsigned int n = s->burst->n;
+	const size_t n = s->burst->n;
 
-	for (unsigned int i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct lb_flow_hash hash;
 
 		if (!is_all && (!s->is_usual[i] || s->is_v6[i]))
@@ -184,9 +184,9 @@ locate_v6(struct dp_stages *s)
 {
 	const struct lb_flow_table flows = *s->worker->flows;
 	const struct lb_hash_keyed keyed = s->worker->keyed;
-	const unsigned int n = s->burst->n;
+	const size_t n = s->burst->n;
 
-	for (unsigned int i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct lb_flow_hash hash;
 
 		if (unlikely(!s->is_v6[i]))
@@ -196,10 +196,10 @@ locate_v6(struct dp_stages *s)
 	}
 }
 
-unsigned int
+size_t
 dp_usual_take(struct dp_stages *s)
 {
-	const unsigned int n = take_all(s);
+	const size_t n = take_all(s);
 
 	if (likely(n == s->burst->n && s->n_v6 == 0))
 		locate_v4(s, true);
