@@ -62,12 +62,11 @@ lb_hash_flow_v4(const struct lb_hash_keyed *keyed, const struct lb_flow_v4 *key)
 static inline uint64_t
 lb_hash_half_v6(const uint64_t s[static 6], const uint64_t w[static 5])
 {
-	__extension__ typedef unsigned __int128 uint128;
-	const uint128 sum = (uint128)(w[0] + s[0]) * (w[1] + s[1]) +
-			    (uint128)(w[2] + s[2]) * (w[3] + s[3]) +
-			    (uint128)(w[4] + s[4]) * s[5];
+	struct lb_mul_sum sum = lb_mul(w[0] + s[0], w[1] + s[1]);
 
-	return (uint64_t)(sum >> 64) ^ (uint64_t)sum;
+	sum = lb_mul_add(sum, w[2] + s[2], w[3] + s[3]);
+	sum = lb_mul_add(sum, w[4] + s[4], s[5]);
+	return sum.high ^ sum.low;
 }
 
 static inline struct lb_flow_hash

@@ -16,12 +16,64 @@ lb_mul_high(uint64_t a, uint64_t b)
 	return (uint64_t)((__extension__(unsigned __int128) a * b) >> 64);
 }
 
+/** A sum of products, modulo 2^128. */
+struct lb_mul_sum {
+	uint64_t low;
+	uint64_t high;
+};
+
+/*
+ * Both halves of a product at once: compilers keep what has 128 bits in memory, in the middle
+ * of the chain that a packet waits for.
+ */
+#if defined(__x86_64__)
+
+static inline struct lb_mul_sum
+lb_mul(uint64_t a, uint64_t b)
+{
+	struct lb_mul_sum out;
+
+	__asm__("mulq %3" : "=a"(out.low), "=d"(out.high) : "%0"(a), "rm"(b) : "cc");
+	return out;
+}
+
+static inline struct lb_mul_sum
+lb_mul_add(struct lb_mul_sum sum, uint64_t a, uint64_t b)
+{
+	__asm__("mulq %3\n\taddq %%rax, %0\n\tadcq %%rdx, %1"
+		: "+&r"(sum.low), "+&r"(sum.high), "+&a"(a)
+		: "rm"(b)
+		: "rdx", "cc");
+	return sum;
+}
+
+#else
+
+static inline struct lb_mul_sum
+lb_mul(uint64_t a, uint64_t b)
+{
+	return (struct lb_mul_sum){a * b, lb_mul_high(a, b)};
+}
+
+static inline struct lb_mul_sum
+lb_mul_add(struct lb_mul_sum sum, uint64_t a, uint64_t b)
+{
+	const struct lb_mul_sum product = lb_mul(a, b);
+
+	sum.low += product.low;
+	sum.high += product.high + (sum.low < product.low);
+	return sum;
+}
+
+#endif
+
 /** Both halves of a product in one: all bits of both go into all of it. */
 static inline uint64_t
 lb_mul_fold(uint64_t a, uint64_t b)
 {
-	/* Apart: both halves of one product at once make compilers keep them in memory. */
-	return lb_mul_high(a, b) ^ a * b;
+	const struct lb_mul_sum product = lb_mul(a, b);
+
+	return product.high ^ product.low;
 }
 
 #endif
