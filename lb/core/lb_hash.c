@@ -26,6 +26,7 @@ lb_hash_key(struct lb_hash_keyed *out, const uint64_t secret[static 2])
 		for (size_t i = 0; i < LB_N_ELEMENTS(out->v6[half]); i++)
 			out->v6[half][i] =
 				XXH3_64bits_withSeed(secret, 2 * sizeof(secret[0]), n++);
+		out->v6[half][LB_N_ELEMENTS(out->v6[half]) - 1] |= 1;
 	}
 }
 

@@ -40,7 +40,7 @@ lb_hash_entropy(const struct lb_flow_hash *hash)
 /** A secret, drawn out to the words that keys of flows meet. */
 struct lb_hash_keyed {
 	uint64_t v4[2][2]; /**< of either half */
-	uint64_t v6[2][6];
+	uint64_t v6[2][5]; /**< the last one odd */
 };
 
 /** Draw it out. @param secret  Random in the daemon, fixed in a replay. */
