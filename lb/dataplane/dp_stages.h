@@ -39,7 +39,7 @@ struct dp_stages {
 	uint32_t buckets[DP_BURST_MAX];
 	bool has_begun;              /**< any of them has: */
 	bool is_begun[DP_BURST_MAX]; /**< unspecified where none has */
-	/** Keys of IPv6, and of all that ask for their service. */
+	/** Keys of all that ask for their service, or begin a flow over IPv6. */
 	struct lb_flow_words keys[DP_BURST_MAX];
 	bool asks[DP_BURST_MAX]; /**< itself; or its neighbour has */
 	/** Of its entry in its first bucket, as long as none moves; NULL: it is not there. */

@@ -174,6 +174,8 @@ static inline bool __attribute__((always_inline)) begin_known(struct dp_stages *
 
 	if (unlikely(lb_flow_find_in_both(flows, &place, at_hand->tick) != LB_FLOW_NONE))
 		return false;
+	if (is_v6)
+		lb_usual_read_key(dp_usual_ip(s, i), true, &s->keys[i]);
 	answer = may_begin(s, b, i, is_v6, &at_hand->hosts);
 	if (unlikely(answer == NULL))
 		return false;

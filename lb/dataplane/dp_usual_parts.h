@@ -34,7 +34,8 @@ dp_usual_place(const struct dp_stages *s, size_t i)
 		s->burst->decisions[i].hash.pick);
 }
 
-/* What chooses the slot of a packet, if its service's affinity is the 5-tuple. */
+/* What chooses the slot of a packet, if its service's affinity is the 5-tuple. Over IPv6 its
+ * key has been read. */
 static inline uint64_t
 dp_usual_pick(const struct dp_stages *s, size_t i, bool is_v6)
 {
@@ -192,7 +193,7 @@ dp_usual_asked_ticks(const struct dp_stages *s, uint32_t ticks[static LB_FLOW_N_
 	ticks[LB_FLOW_CLOSE] = asked;
 }
 
-/* The key of a packet's flow, as it was taken. */
+/* The key of a packet's flow; over IPv6 it has been read. */
 static inline struct lb_flow_words
 dp_usual_words(const struct dp_stages *s, size_t i, bool is_v6)
 {

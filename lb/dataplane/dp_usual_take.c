@@ -46,17 +46,32 @@ take_v4(struct dp_stages *s, size_t i, const uint8_t *ip, uint32_t n_bytes)
 	return true;
 }
 
+static inline void
+locate(struct dp_stages *s, size_t i, const struct lb_flow_table *flows,
+	const struct lb_flow_hash *hash)
+{
+	const struct lb_flow_place place = lb_flow_locate(flows, hash);
+
+	lb_flow_prefetch(flows, &place);
+	s->buckets[i] = place.bucket;
+	s->tags[i] = place.tag;
+	s->burst->decisions[i].hash = *hash;
+}
+
 static inline bool
 take_v6(struct dp_stages *s, size_t i, const uint8_t *ip, uint32_t n_bytes)
 {
 	struct lb_usual usual;
+	struct lb_flow_hash hash;
 
 	if (unlikely(n_bytes < LB_USUAL_V6_READ_BYTES - LB_USUAL_IP_OFFSET ||
 		     !lb_usual_parse_v6(ip, n_bytes, &usual)))
 		return false;
 	s->is_v6[i] = true;
 	s->n_v6++;
-	s->keys[i] = usual.key;
+	/* At once: a key of five words costs more to be kept. */
+	hash = lb_hash_flow_v6(&s->worker->keyed, &usual.key);
+	locate(s, i, s->worker->flows, &hash);
 	take(s, i, &usual);
 	return true;
 }
@@ -146,18 +161,6 @@ take_all(struct dp_stages *s)
 	return n - n_odd;
 }
 
-static inline void
-locate(struct dp_stages *s, size_t i, const struct lb_flow_table *flows,
-	const struct lb_flow_hash *hash)
-{
-	const struct lb_flow_place place = lb_flow_locate(flows, hash);
-
-	lb_flow_prefetch(flows, &place);
-	s->buckets[i] = place.bucket;
-	s->tags[i] = place.tag;
-	s->burst->decisions[i].hash = *hash;
-}
-
 /*
  * A hash is a long chain of multiplications. Alone in a loop, those of several packets overlap
  * as far as the processor looks ahead, and what they share stays in registers.
@@ -179,23 +182,6 @@ locate_v4(struct dp_stages *s, bool is_all)
 	}
 }
 
-static void
-locate_v6(struct dp_stages *s)
-{
-	const struct lb_flow_table flows = *s->worker->flows;
-	const struct lb_hash_keyed keyed = s->worker->keyed;
-	const size_t n = s->burst->n;
-
-	for (size_t i = 0; i < n; i++) {
-		struct lb_flow_hash hash;
-
-		if (unlikely(!s->is_v6[i]))
-			continue;
-		hash = lb_hash_flow_v6(&keyed, &s->keys[i]);
-		locate(s, i, &flows, &hash);
-	}
-}
-
 size_t
 dp_usual_take(struct dp_stages *s)
 {
@@ -205,8 +191,6 @@ dp_usual_take(struct dp_stages *s)
 		locate_v4(s, true);
 	else if (n > s->n_v6)
 		locate_v4(s, false);
-	if (s->n_v6 > 0)
-		locate_v6(s);
 	s->n_syns_asked = 0;
 	if (unlikely(s->n_syns > 0))
 		dp_prefetch_syns(s, AHEAD);
