@@ -347,20 +347,29 @@ begin_trace(struct dp_trace *trace, struct dp_stages *s)
 static inline void
 note_match(struct dp_worker *worker, const struct dp_snapshot *snapshot, uint64_t now_ns)
 {
-	if (likely(worker->match_print == snapshot->match_print))
+	if (likely(worker->match_print == snapshot->match_print &&
+		    worker->n_losses == snapshot->n_losses))
 		return;
 	worker->match_print = snapshot->match_print;
+	worker->n_losses = snapshot->n_losses;
 	worker->match_since_ns = now_ns;
 }
 
-/* What is left of a burst, from one on. @return how many of all went the short way. */
-static size_t __attribute__((noinline)) send_others(struct dp_stages *s, size_t from)
+/*
+ * What is left of a burst, from one on; n_usual of all are usual. @return how many of all went
+ * the short way.
+ */
+static size_t __attribute__((noinline))
+send_others(struct dp_stages *s, size_t from, size_t n_usual)
 {
-	size_t n_sent;
+	size_t n_sent = from;
 
 	note_wire_bytes(s->burst, from);
-	run_stages(s, from, dp_usual_find(s, from));
-	n_sent = dp_usual_send(s, from);
+	if (n_usual > from)
+		n_usual = dp_usual_find(s, from);
+	run_stages(s, from, n_usual);
+	if (n_usual > from)
+		n_sent = dp_usual_send(s, from);
 	if (unlikely(n_sent < s->burst->n))
 		encap_stage(s);
 	return n_sent;
@@ -392,7 +401,7 @@ dp_forward_burst(struct dp_worker *worker, const struct dp_snapshot *snapshot,
 			burst->is_brief && trace == NULL);
 	}
 	if (unlikely(n_sent < burst->n))
-		n_sent = send_others(&s, n_sent);
+		n_sent = send_others(&s, n_sent, n);
 	if (unlikely(traced != 0))
 		dp_trace_burst(trace, worker->index, snapshot, burst, s.packets, traced);
 	return (unsigned int)n_sent;

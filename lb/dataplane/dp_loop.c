@@ -273,6 +273,16 @@ send_burst(struct dp_loop *loop)
 	return true;
 }
 
+/* What is_brief left out of a burst of which all is forwarded. */
+static void
+say_forwarded(struct dp_burst *burst)
+{
+	for (uint16_t i = 0; i < burst->n; i++) {
+		burst->decisions[i].verdict = LB_FORWARD;
+		burst->decisions[i].has_more = false;
+	}
+}
+
 static void
 run_burst(struct dp_loop *loop)
 {
@@ -280,9 +290,12 @@ run_burst(struct dp_loop *loop)
 
 	if (burst->n == 0)
 		return;
-	if (likely(dp_worker_burst(loop->worker, burst)) && likely(send_burst(loop))) {
-		burst->n = 0;
-		return;
+	if (likely(dp_worker_burst(loop->worker, burst))) {
+		if (likely(send_burst(loop))) {
+			burst->n = 0;
+			return;
+		}
+		say_forwarded(burst);
 	}
 	for (uint16_t i = 0; i < burst->n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];

@@ -207,10 +207,13 @@ dp_wait_for_workers(const struct dp *dp)
 void
 dp_publish(struct dp *dp, struct dp_snapshot *next)
 {
-	/* Release: pairs with the acquire in load_snapshot(); all of next is seen there. */
-	struct dp_snapshot *old =
-		atomic_exchange_explicit(&dp->current, next, memory_order_acq_rel);
+	const struct dp_snapshot *current =
+		atomic_load_explicit(&dp->current, memory_order_relaxed); /* its own store */
+	struct dp_snapshot *old;
 
+	next->n_losses = current->n_losses + dp_snapshot_has_lost(current, next);
+	/* Release: pairs with the acquire in load_snapshot(); all of next is seen there. */
+	old = atomic_exchange_explicit(&dp->current, next, memory_order_acq_rel);
 	dp_wait_for_workers(dp);
 	dp_snapshot_destroy(old);
 }

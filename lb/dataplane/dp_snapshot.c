@@ -509,6 +509,16 @@ dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr 
 	return lb_martian_source(snapshot->match, snapshot->own, snapshot->n_own, source, dst);
 }
 
+bool
+dp_snapshot_has_lost(const struct dp_snapshot *snapshot, const struct dp_snapshot *next)
+{
+	for (uint32_t id = 0; id < snapshot->n_ids; id++)
+		if (snapshot->backends[id].is_live &&
+			dp_snapshot_live_backend(next, id) == NULL)
+			return true;
+	return false;
+}
+
 /* All but its template, which is made. */
 static void
 fill_backend(struct dp_backend *to, const struct dp_backend_conf *from,

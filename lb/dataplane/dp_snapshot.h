@@ -104,6 +104,10 @@ struct dp_snapshot {
 	const struct lb_service_table *match; /**< finds DP_MATCH_* */
 	/** A hash of all that match says: of two snapshots' the same, but for one in 2^64. */
 	uint64_t match_print;
+	/** How many snapshots, up to this one, had a backend less than those before them that
+	 *  flows may be with. Whose flow has had a packet since the last of them is with one.
+	 */
+	uint64_t n_losses;
 	bool has_odd_datagrams; /**< to some service: it refuses some, or reads QUIC's ids */
 	const struct lb_service_table *echo; /**< whose echo a service address' is */
 	/**
@@ -154,6 +158,9 @@ dp_snapshot_live_backend(const struct dp_snapshot *snapshot, uint32_t id)
 		return NULL;
 	return &snapshot->backends[id];
 }
+
+/** Whether a backend that is live in one snapshot is not in the next one. */
+bool dp_snapshot_has_lost(const struct dp_snapshot *snapshot, const struct dp_snapshot *next);
 
 /**
  * The port that answers ARP and ND by a device's id, or NULL. Packets that came by no port

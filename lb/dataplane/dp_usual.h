@@ -24,8 +24,9 @@ size_t dp_usual_take(struct dp_stages *s);
 /**
  * Follow the entries of known flows, in order, up to the first packet that is not usual, not in
  * its flow's first bucket, or has to be asked about: of flows whose last packet came when
- * services were matched as they are now, nobody has to ask again. Their ids are found, and the
- * entries touched. The table has been told the time of the burst's first.
+ * services were matched as they are now, nobody has to ask again; nor is its backend gone
+ * since. Their ids are found, and the entries touched. The table has been told the time of the
+ * burst's first.
  *
  * To follow an entry twice in a burst is to follow it once.
  *

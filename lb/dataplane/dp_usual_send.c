@@ -70,7 +70,7 @@ encap(const struct sending *t, size_t i, struct dp_decision *d, enum lb_forward_
 
 /*
  * Packets one after the other whose backends are of one kind. @return the first that is
- * another's, whose backend is gone, or does not take it as it is; of that nothing is done.
+ * another's, or whose backend does not take it as it is; of that nothing is done.
  */
 static inline size_t
 encap_kind(const struct sending *t, size_t from, size_t n, enum lb_forward_mode mode,
@@ -196,7 +196,7 @@ is_plain(const struct dp_stages *s)
 
 /*
  * Give usual packets whose backends' ids are found their outer headers, in order. @return the
- * first whose backend is gone, or does not take it as it is; of that nothing is done.
+ * first whose backend does not take it as it is; of that nothing is done.
  */
 static size_t
 send_run(struct dp_stages *s, size_t from, size_t end)
@@ -287,13 +287,15 @@ dp_usual_send(struct dp_stages *s, size_t from)
 	size_t i = from;
 
 	while (i < n) {
-		const size_t end = end_of_run(s, i);
+		if (s->is_usual[i]) {
+			const size_t end = end_of_run(s, i);
 
-		i = send_run(s, i, end);
-		if (i == n)
-			break;
-		if (i < end)
-			leave_decided(s, i);
+			i = send_run(s, i, end);
+			if (i == n)
+				break;
+			if (i < end)
+				leave_decided(s, i);
+		}
 		i++;
 		n_left++;
 	}

@@ -84,8 +84,10 @@ struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see abov
 	unsigned int n_workers;
 	uint32_t next_id; /**< of outer packets that are cut */
 	/** Of the snapshot in force, and since when, by packets' times, those had the same. A
-	 *  flow's packets after that were asked about as they would be now. */
+	 *  flow's packets after that were asked about as they would be now, and went to a
+	 * backend that is live now. */
 	uint64_t match_print;
+	uint64_t n_losses;
 	uint64_t match_since_ns;
 
 	/** By backend id: written by this worker alone, read by anyone. */
