@@ -26,8 +26,8 @@
 #define BURST_PLANE_MODELS 3u
 
 struct burst_plane {
-	/** As it is; changed: backends gone, a service too; and changed in the same way, but that
-	 *  other backends are gone: services are matched as in that. */
+	/** As it is; changed: backends gone, a service too; and changed in the same way, but
+	 * that other backends are gone: services are matched as in that. */
 	struct cfg_model models[BURST_PLANE_MODELS];
 	struct ctl_apply *apply;
 	struct dp *dp;
