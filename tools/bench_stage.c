@@ -71,18 +71,20 @@ static void
 pick(struct bench_stages *s, unsigned int from, unsigned int to)
 {
 	const struct dp_service *services = s->snapshot->services;
+	uint32_t slots[DP_BURST_MAX];
 
 	for (unsigned int i = from; i < to; i++) {
 		const struct lb_picker *picker =
 			services[s->services[i] & DP_MATCH_PLACE].picker;
 
-		lb_picker_prefetch(picker, slot_of(s, picker, i));
+		slots[i - from] = slot_of(s, picker, i);
+		lb_picker_prefetch(picker, slots[i - from]);
 	}
 	for (unsigned int i = from; i < to; i++) {
 		const struct dp_service *service = &services[s->services[i] & DP_MATCH_PLACE];
-		const uint32_t slot = slot_of(s, service->picker, i);
 
-		s->backends[i] = service->ids[lb_picker_backend(service->picker, slot)];
+		s->backends[i] =
+			service->ids[lb_picker_backend(service->picker, slots[i - from])];
 	}
 }
 
@@ -95,7 +97,7 @@ encapsulate(struct bench_stages *s, unsigned int from, unsigned int to)
 		__builtin_prefetch(&backends[s->backends[i]]);
 	for (unsigned int i = from; i < to; i++)
 		s->verdicts[i] = (uint8_t)dp_mbuf_encap(s->pkts[i], &s->packets[i],
-			&backends[s->backends[i]], (uint32_t)(s->hashes[i].place >> 32));
+			&backends[s->backends[i]], lb_hash_entropy(&s->hashes[i]));
 }
 
 void
