@@ -97,7 +97,7 @@ encapsulate(struct bench_stages *s, unsigned int from, unsigned int to)
 		__builtin_prefetch(&backends[s->backends[i]]);
 	for (unsigned int i = from; i < to; i++)
 		s->verdicts[i] = (uint8_t)dp_mbuf_encap(s->pkts[i], &s->packets[i],
-			&backends[s->backends[i]], lb_hash_entropy(&s->hashes[i]));
+			&backends[s->backends[i]], lb_hash_entropy(&s->packets[i].key));
 }
 
 void

@@ -28,7 +28,8 @@ struct decision {
 	const struct cfg_backend *backend;  /* NULL: none */
 	const struct dp_backend_conf *conf; /* of the backend; NULL: none */
 	struct lb_flow_hash hash;           /* that the flow is known by */
-	uint64_t pick;                      /* what of it chooses the slot */
+	uint32_t entropy;                   /* of outer headers */
+	uint64_t pick;                      /* what chooses the slot */
 	uint32_t slot;                      /* where there is anybody to pick */
 	bool has_slot;
 	enum knowledge knowledge;
@@ -107,6 +108,7 @@ decide(struct dp *dp, const struct ctl_view *view, const struct lb_flow_key *key
 	}
 	d->service = &model->services[place];
 	d->hash = dp_flow_hash(dp, key);
+	d->entropy = lb_hash_entropy(key);
 	d->pick = lb_hash_pick(key, ctl_apply_affinity(d->service), model->hash_seed);
 	ask_workers(dp, view, d);
 	if (d->backend == NULL &&
@@ -130,8 +132,7 @@ decide(struct dp *dp, const struct ctl_view *view, const struct lb_flow_key *key
 static uint16_t
 read_source_port(const struct decision *d)
 {
-	const struct lb_encap_packet packet = {.inner_bytes = 40,
-		.entropy = lb_hash_entropy(&d->hash)};
+	const struct lb_encap_packet packet = {.inner_bytes = 40, .entropy = d->entropy};
 	uint8_t bytes[LB_ENCAP_BYTES_MAX] = {0};
 	const size_t at = lb_addr_is_v4(&d->conf->encap.dst) ? 20 : 40;
 	struct lb_encap encap;

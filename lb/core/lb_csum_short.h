@@ -72,6 +72,7 @@ static inline uint64_t
 lb_csum_add_short(uint64_t sum, const uint8_t *p, size_t n)
 {
 	enum { WORD = LB_CSUM_WORD_BYTES };
+	const size_t two_words = (size_t)2 * WORD;
 	/* The last word's 1 to 8 bytes are the last ones of what is loaded. */
 	const uint64_t last = lb_bytes_load64(p + n - WORD) >> (0 - n * 8) % 64;
 	size_t left = n - 1; /* has the words before it in its upper bits */
@@ -82,9 +83,9 @@ lb_csum_add_short(uint64_t sum, const uint8_t *p, size_t n)
 		p += WORD;
 	}
 	//@ loop variant left;
-	for (; left >= 2 * WORD; left -= 2 * WORD) {
+	for (; left >= two_words; left -= two_words) {
 		sum = lb_csum_add_two(sum, p);
-		p += 2 * WORD;
+		p += two_words;
 	}
 	return sum;
 }

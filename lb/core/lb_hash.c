@@ -14,6 +14,15 @@ lb_hash_flow(const struct lb_hash_keyed *keyed, const struct lb_flow_key *key)
 	return lb_hash_flow_keyed(keyed, key);
 }
 
+uint32_t
+lb_hash_entropy(const struct lb_flow_key *key)
+{
+	const struct lb_flow_words words = lb_hash_words(key);
+	const struct lb_flow_v4 v4 = lb_hash_words_v4(&words);
+
+	return lb_addr_is_v4(&key->src) ? lb_hash_entropy_v4(&v4) : lb_hash_entropy_v6(&words);
+}
+
 void
 lb_hash_key(struct lb_hash_keyed *out, const uint64_t secret[static 2])
 {

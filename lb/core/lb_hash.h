@@ -6,7 +6,7 @@
  * @file
  * All hashing of Shunt; the only module that calls xxhash.
  *
- * Results are the same on every machine: two balancers with one seed agree.
+ * Results are the same on every machine: two balancers with one seed, or one secret, agree.
  * Pure functions, callable from any thread.
  */
 
@@ -30,13 +30,6 @@ struct lb_flow_hash {
 	uint64_t pick;  /**< tells it from others there */
 };
 
-/** What tells a backend's flows apart in outer headers. */
-static inline uint32_t
-lb_hash_entropy(const struct lb_flow_hash *hash)
-{
-	return (uint32_t)(hash->place >> 32);
-}
-
 /** A secret, drawn out to the words that keys of flows meet. */
 struct lb_hash_keyed {
 	uint64_t v4[2][2]; /**< of either half */
@@ -49,6 +42,13 @@ void lb_hash_key(struct lb_hash_keyed *out, const uint64_t secret[static 2]);
 /** Hash a flow's key: of IPv4 the 16 bytes of struct lb_flow_v4, of IPv6 all 40. */
 struct lb_flow_hash lb_hash_flow(const struct lb_hash_keyed *keyed,
 	const struct lb_flow_key *key);
+
+/**
+ * What tells a backend's flows apart in outer headers: the same on every balancer, of no
+ * secret, as it is on the wire, and not of what picks the slot, whose bits flows of a backend
+ * share.
+ */
+uint32_t lb_hash_entropy(const struct lb_flow_key *key);
 
 /**
  * What XXH3 makes of a seed before it sees a key. Its constants lie beside that, since an

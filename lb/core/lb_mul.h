@@ -33,7 +33,7 @@ lb_mul(uint64_t a, uint64_t b)
 {
 	struct lb_mul_sum out;
 
-	__asm__("mulq %3" : "=a"(out.low), "=d"(out.high) : "%0"(a), "rm"(b) : "cc");
+	__asm__("mulq %3" : "=a"(out.low), "=d"(out.high) : "%0"(a), "r"(b) : "cc");
 	return out;
 }
 
@@ -42,7 +42,7 @@ lb_mul_add(struct lb_mul_sum sum, uint64_t a, uint64_t b)
 {
 	__asm__("mulq %3\n\taddq %%rax, %0\n\tadcq %%rdx, %1"
 		: "+&r"(sum.low), "+&r"(sum.high), "+&a"(a)
-		: "rm"(b)
+		: "r"(b)
 		: "rdx", "cc");
 	return sum;
 }

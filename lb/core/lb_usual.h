@@ -44,7 +44,6 @@ struct lb_usual {
 	uint32_t ip_bytes;    /**< IPv4 total length, or 40 + IPv6 payload length */
 	bool is_tcp;          /**< or it is UDP */
 	uint8_t tcp_flags;    /**< 0 where it is UDP */
-	uint8_t tos;          /**< IPv4 TOS or IPv6 traffic class */
 };
 
 /* The second word of an IPv4 address, ::ffff:a.b.c.d; its first is 0. */

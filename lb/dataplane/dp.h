@@ -61,9 +61,11 @@ struct dp_decision {
 	uint32_t backend;         /**< its id, or DP_NONE */
 	uint32_t slot;            /**< of the table, where the table decided; or DP_NONE */
 	uint32_t ip_bytes;        /**< of the packet as received; 0 where it is not parsed */
-	uint16_t port;            /**< it goes out by, where it is forwarded */
-	uint8_t verdict;          /**< enum lb_verdict, DP_AWAY or DP_PIECE */
-	uint8_t flow;             /**< enum dp_flow */
+	uint32_t entropy; /**< of outer headers, where the stages decide; otherwise unspecified
+			   */
+	uint16_t port;    /**< it goes out by, where it is forwarded */
+	uint8_t verdict;  /**< enum lb_verdict, DP_AWAY or DP_PIECE */
+	uint8_t flow;     /**< enum dp_flow */
 	/** A flow begins with this packet. Where the flow table has no room for it, so does
 	 *  one with each that follows. */
 	bool is_new_flow;

@@ -34,6 +34,7 @@ dp_choose_hash(struct dp_stages *s)
 		s->places[i] = lb_flow_locate(flows, &hash);
 		lb_flow_prefetch(flows, &s->places[i]);
 		d->hash = hash;
+		d->entropy = lb_hash_entropy(key);
 		has_flows = true;
 	}
 	return has_flows;

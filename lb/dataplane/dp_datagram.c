@@ -28,7 +28,9 @@ follow_first(const struct dp_stages *s, const struct lb_packet *packet,
 		return LB_DROP_FRAGMENT_UNMATCHED;
 	d->backend = first->owner.backend;
 	d->service = backend->service;
+	/* Of the first's hash this is all that is known here. */
 	d->hash = (struct lb_flow_hash){.place = (uint64_t)first->owner.entropy << 32};
+	d->entropy = first->owner.entropy;
 	d->flow = DP_FLOW_HIT;
 	return dp_leave_to_backend(s, packet, now_ns, m, d);
 }
@@ -119,7 +121,7 @@ describe(const struct dp_decision *d)
 	if (d->verdict == LB_FORWARD)
 		decision.owner = (struct lb_fragment_owner){
 			.backend = d->backend,
-			.entropy = lb_hash_entropy(&d->hash),
+			.entropy = d->entropy,
 		};
 	else if (d->verdict == LB_REPLY && d->backend != DP_NONE)
 		decision.verdict = LB_DROP_TOO_BIG; /* as its sender has been told */

@@ -78,7 +78,7 @@ dp_leave_unfit(const struct dp_stages *s, const struct lb_packet *packet, uint64
 		.service = &s->snapshot->services[d->service],
 		.backend = &s->snapshot->backends[d->backend],
 		.packet = packet,
-		.entropy = lb_hash_entropy(&d->hash),
+		.entropy = d->entropy,
 		.now_ns = now_ns,
 	};
 

@@ -27,8 +27,7 @@ dp_leave_to_backend(const struct dp_stages *s, const struct lb_packet *packet, u
 	struct rte_mbuf **m, struct dp_decision *d)
 {
 	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
-	const enum lb_verdict verdict =
-		dp_mbuf_encap(*m, packet, backend, lb_hash_entropy(&d->hash));
+	const enum lb_verdict verdict = dp_mbuf_encap(*m, packet, backend, d->entropy);
 
 	d->port = backend->port;
 	if (unlikely(verdict == LB_DROP_TOO_BIG))

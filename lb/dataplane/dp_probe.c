@@ -10,7 +10,7 @@
 
 #include "dp_memory.h"
 #include "dp_plane.h"
-#include "lb_hash_flow.h"
+#include "lb_hash.h"
 #include "lb_limits.h"
 
 /* A prober's turn of 2 ms at 10,000 backends a second has 60. */
@@ -113,17 +113,14 @@ make_frame(const struct dp_worker *worker, const struct dp_probe *probe)
 
 /* As dp_mbuf_encap(), to whoever has the id, if anybody has. */
 static enum lb_verdict
-encap(const struct dp_worker *worker, const struct dp_snapshot *snapshot, uint32_t id,
-	struct rte_mbuf *m)
+encap(const struct dp_snapshot *snapshot, uint32_t id, struct rte_mbuf *m)
 {
 	struct lb_packet packet;
-	struct lb_flow_hash hash;
 
 	if (id >= snapshot->n_ids || dp_mbuf_parse(m, m->pkt_len, &packet) != LB_FORWARD ||
 		packet.kind != LB_PACKET_FLOW)
 		return LB_DROP_NO_BACKEND;
-	hash = lb_hash_flow_keyed(&worker->keyed, &packet.key);
-	return dp_mbuf_encap(m, &packet, &snapshot->backends[id], lb_hash_entropy(&hash));
+	return dp_mbuf_encap(m, &packet, &snapshot->backends[id], lb_hash_entropy(&packet.key));
 }
 
 unsigned int
@@ -140,7 +137,7 @@ dp_probes_send(const struct dp_worker *worker, const struct dp_snapshot *snapsho
 		n++;
 		if (m == NULL)
 			continue;
-		if (encap(worker, snapshot, probe.backend, m) != LB_FORWARD) {
+		if (encap(snapshot, probe.backend, m) != LB_FORWARD) {
 			rte_pktmbuf_free(m);
 			continue;
 		}

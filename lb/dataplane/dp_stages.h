@@ -37,8 +37,8 @@ struct dp_stages {
 	struct lb_flow_v4 v4[DP_BURST_MAX]; /**< keys of IPv4 */
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];
-	bool has_begun;              /**< any of them has: */
-	bool is_begun[DP_BURST_MAX]; /**< unspecified where none has */
+	bool has_begun;              /**< is_begun is set */
+	bool is_begun[DP_BURST_MAX]; /**< a flow, which its backend is found of */
 	/** Keys of all that ask for their service, or begin a flow over IPv6. */
 	struct lb_flow_words keys[DP_BURST_MAX];
 	bool asks[DP_BURST_MAX]; /**< itself; or its neighbour has */

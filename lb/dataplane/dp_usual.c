@@ -301,4 +301,5 @@ dp_usual_leave(struct dp_stages *s, size_t i)
 	s->is_usual[i] = false;
 	if (dp_mbuf_parse(burst->pkts[i], burst->wire_bytes[i], &s->packets[i]) != LB_FORWARD)
 		d->verdict = LB_DROP_TRUNCATED; /* it is not: it has been parsed */
+	d->entropy = lb_hash_entropy(&s->packets[i].key);
 }

@@ -213,9 +213,6 @@ begin_flows(struct dp_stages *s, struct beginning *b, size_t i)
 	if (!s->has_begun) {
 		memset(s->is_begun, 0, sizeof(s->is_begun));
 		s->has_begun = true;
-		b->questions[0] = (struct dp_wanted){{0, 0}, 0, 0};
-		b->n_asked = 0;
-		b->last = 0;
 	}
 	for (; i < end && at_hand.decisions[i].event == LB_FLOW_SYN; i++) {
 		dp_prefetch_syns(s, 1);
@@ -264,6 +261,9 @@ dp_usual_follow_known(struct dp_stages *s)
 		return 0;
 	begin_following(s, &f);
 	b.tick = f.tick;
+	b.questions[0] = (struct dp_wanted){{0, 0}, 0, 0};
+	b.n_asked = 0;
+	b.last = 0;
 	for (next = 0;;) {
 		i = s->n_v6 == 0 ? follow_entries(&f, next, true)
 				 : follow_entries(&f, next, false);

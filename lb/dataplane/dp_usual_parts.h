@@ -147,31 +147,32 @@ dp_heard_of(const struct dp_stages *s, uint32_t found, uint8_t proto)
 	};
 }
 
-/* Where a backend's lines lie. An id may be beyond those there are: nothing is read there. */
+/* Where backends' lines lie. */
 struct dp_backend_lines {
-	uintptr_t backends;
-	uintptr_t counts;
+	const struct dp_backend *backends;
+	const struct dp_backend_counts *counts;
 };
 
 static inline struct dp_backend_lines
 dp_backend_lines(const struct dp_stages *s)
 {
-	return (struct dp_backend_lines){(uintptr_t)s->snapshot->backends,
-		(uintptr_t)s->worker->backends};
+	return (struct dp_backend_lines){s->snapshot->backends, s->worker->backends};
 }
 
+/* An id may be beyond the backends that there are: nothing is read there. */
 static inline void
 dp_prefetch_backend(struct dp_backend_lines lines, uint32_t id, bool is_v6)
 {
-	const uintptr_t backend = lines.backends + id * sizeof(struct dp_backend);
+	const uintptr_t backend = (uintptr_t)lines.backends + id * sizeof(struct dp_backend);
 
+	/* NOLINTBEGIN(performance-no-int-to-ptr): it is no pointer into an array, maybe. */
 	__builtin_prefetch((const void *)backend, 0, DP_TO_L2);
 	/* An outer IPv6 header, of most that carry IPv6, reaches into the next line. */
 	if (is_v6)
 		__builtin_prefetch((const void *)(backend + LB_CACHE_LINE), 0, DP_TO_L2);
+	/* NOLINTEND(performance-no-int-to-ptr) */
 	/* It is counted when it has left. */
-	__builtin_prefetch((const void *)(lines.counts + id * sizeof(struct dp_backend_counts)),
-		1, DP_TO_L2);
+	__builtin_prefetch(&lines.counts[id], 1, DP_TO_L2);
 }
 
 /*

@@ -6,22 +6,32 @@
 #include <rte_ether.h>
 
 #include "dp_usual.h"
+#include "dp_usual_parts.h"
 #include "lb_encap_write.h"
+#include "lb_hash_flow.h"
 #include "lb_usual.h"
 
-#define TAG_BYTES         4u
 #define TAG_PRIORITY_MASK 0xf0 /* and DEI, of a tag's third byte */
 
 /* What of a usual packet goes into its outer headers. */
 static inline struct lb_encap_packet
-inner_of(const struct dp_decision *d, bool is_v6, const uint8_t *ip)
+inner_of(const struct dp_stages *s, size_t i, bool is_v6, uint32_t ip_bytes, const uint8_t *ip)
 {
-	return (struct lb_encap_packet){
+	struct lb_encap_packet inner = {
 		.is_v6 = is_v6,
 		.tos = lb_usual_read_tos(ip, is_v6),
-		.entropy = lb_hash_entropy(&d->hash),
-		.inner_bytes = (uint16_t)d->ip_bytes,
+		.inner_bytes = (uint16_t)ip_bytes,
 	};
+
+	if (is_v6) {
+		struct lb_flow_words words;
+
+		lb_usual_read_key(ip, true, &words);
+		inner.entropy = lb_hash_entropy_v6(&words);
+	} else {
+		inner.entropy = lb_hash_entropy_v4(&s->v4[i]);
+	}
+	return inner;
 }
 
 /* What sending needs of what lies behind pointers, at hand. */
@@ -55,7 +65,7 @@ encap(const struct sending *t, size_t i, struct dp_decision *d, enum lb_forward_
 		memcpy(frame, &backend->ether, offsetof(struct dp_ether, type_be));
 	} else {
 		const struct lb_encap_packet inner =
-			inner_of(d, !is_all_v4 && t->stages->is_v6[i], ip);
+			inner_of(t->stages, i, !is_all_v4 && t->stages->is_v6[i], ip_bytes, ip);
 
 		/* Whole words: what is beyond its 14 bytes is written over. */
 		memcpy(frame, backend, LB_USUAL_IP_OFFSET + 2);
@@ -129,20 +139,24 @@ static const encap_fn encap_of_kind[] = {
 	[DP_KIND(LB_FORWARD_VXLAN, true)] = encap_vxlan_v6,
 };
 
+static_assert(LB_N_ELEMENTS(encap_of_kind) == DP_KIND(LB_N_FORWARD_MODES, false),
+	"each kind has its loop");
+static_assert(offsetof(struct dp_backend, ether) == 0, "encap() takes it by its first word");
+
 /* The tag that a frame leaves with, of the one that it came with, if any. @return its bytes. */
 static inline uint32_t
-tag_of(const struct dp_backend *backend, const uint8_t *tag, uint8_t out[static TAG_BYTES])
+tag_of(const struct dp_backend *backend, const uint8_t *tag, uint8_t out[static DP_TAG_BYTES])
 {
-	static const uint8_t none[TAG_BYTES] = {RTE_ETHER_TYPE_VLAN >> 8};
+	static const uint8_t none[DP_TAG_BYTES] = {RTE_ETHER_TYPE_VLAN >> 8};
 
 	if (backend->vlan == DP_VLAN_NONE || (backend->vlan == DP_VLAN_KEEP && tag == NULL))
 		return 0;
-	memcpy(out, tag != NULL ? tag : none, TAG_BYTES);
+	memcpy(out, tag != NULL ? tag : none, DP_TAG_BYTES);
 	if (backend->vlan != DP_VLAN_KEEP) {
 		out[2] = (uint8_t)((out[2] & TAG_PRIORITY_MASK) | backend->vlan >> 8);
 		out[3] = (uint8_t)backend->vlan;
 	}
-	return TAG_BYTES;
+	return DP_TAG_BYTES;
 }
 
 /* The same with a tag, before or after, or from the address that it came to. */
@@ -155,11 +169,11 @@ encap_tagged(const struct dp_stages *s, size_t i, struct dp_decision *d)
 	uint8_t *type = frame + offsetof(struct dp_ether, type_be);
 	struct dp_ether ether = backend->ether;
 	const uint32_t n_bytes = backend->encap.n_bytes;
-	uint8_t tag[TAG_BYTES];
+	uint8_t tag[DP_TAG_BYTES];
 	const uint32_t tag_bytes = tag_of(backend, s->is_tagged[i] ? type : NULL, tag);
 
 	if (s->is_tagged[i])
-		type += TAG_BYTES;
+		type += DP_TAG_BYTES;
 	if (d->ip_bytes > backend->plain_bytes || n_bytes + tag_bytes > m->data_off)
 		return false;
 	/* Before it is written over. */
@@ -167,7 +181,8 @@ encap_tagged(const struct dp_stages *s, size_t i, struct dp_decision *d)
 		memcpy(ether.src.bytes, frame, sizeof(ether.src.bytes));
 	if (n_bytes > 0) {
 		uint8_t *ip = type + sizeof(ether.type_be);
-		const struct lb_encap_packet inner = inner_of(d, s->is_v6[i], ip);
+		const struct lb_encap_packet inner =
+			inner_of(s, i, s->is_v6[i], d->ip_bytes, ip);
 
 		lb_encap_write_usual(&backend->encap, (enum lb_forward_mode)backend->encap.mode,
 			backend->encap.is_v6, &inner, ip - n_bytes);
@@ -284,17 +299,17 @@ dp_usual_send(struct dp_stages *s, size_t from)
 {
 	const size_t n = s->burst->n;
 	size_t n_left = 0;
+	size_t end = from;
 	size_t i = from;
 
 	while (i < n) {
-		if (s->is_usual[i]) {
-			const size_t end = end_of_run(s, i);
-
+		if (i >= end)
+			end = end_of_run(s, i);
+		if (i < end) {
 			i = send_run(s, i, end);
-			if (i == n)
-				break;
-			if (i < end)
-				leave_decided(s, i);
+			if (i == end)
+				continue;
+			leave_decided(s, i);
 		}
 		i++;
 		n_left++;

@@ -13,7 +13,8 @@
  * Give their outer headers to packets that dp_usual_follow_known() has found the backends of,
  * in order, up to the first whose backend does not take it as it is.
  *
- * @param n         How many follow known flows, from the burst's first on.
+ * @param n         How many follow known flows, or have begun theirs, from the burst's first
+ * on.
  * @param is_brief  Of their decisions no more is wanted than dp_worker.h says, where they are
  *                  the whole burst.
  * @return that packet's index. All before it are as they leave, and decided.

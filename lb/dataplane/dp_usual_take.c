@@ -109,11 +109,11 @@ take_tagged(struct dp_stages *s, size_t i, const uint8_t *ip, uint32_t n_bytes)
 static inline void
 prefetch_packet(const struct rte_mbuf *m)
 {
-	const uintptr_t frame =
-		(uintptr_t)m + sizeof(*m) + DP_BESIDE_BYTES + RTE_PKTMBUF_HEADROOM;
+	const uint8_t *frame =
+		(const uint8_t *)m + sizeof(*m) + DP_BESIDE_BYTES + RTE_PKTMBUF_HEADROOM;
 
-	__builtin_prefetch((const void *)frame);
-	__builtin_prefetch((const void *)(frame - LB_CACHE_LINE), 1);
+	__builtin_prefetch(frame);
+	__builtin_prefetch(frame - LB_CACHE_LINE, 1);
 }
 
 static inline bool
@@ -162,8 +162,8 @@ take_all(struct dp_stages *s)
 }
 
 /*
- * A hash is a long chain of multiplications. Alone in a loop, those of several packets overlap
- * as far as the processor looks ahead, and what they share stays in registers.
+ * Apart from the parsing, hashes of several packets overlap as far as the processor looks
+ * ahead, and what they share stays in registers: as fast as in one loop, or a little faster.
  */
 static inline void
 locate_v4(struct dp_stages *s, bool is_all)

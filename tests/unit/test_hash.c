@@ -132,7 +132,7 @@ test_neighbours_are_spread(void **state)
 			keys[k].sport_be = (uint16_t)port;
 			hash = lb_hash_flow(&keyed, &keys[k]);
 			counts[k][0][hash.place >> 54]++; /* as PLACES are */
-			counts[k][1][lb_hash_entropy(&hash) >> 22]++;
+			counts[k][1][lb_hash_entropy(&keys[k]) >> 22]++;
 		}
 		for (size_t which = 0; which < 2; which++) {
 			double chi = 0;
@@ -218,15 +218,69 @@ expect_pick(const struct lb_flow_key *key, const void *bytes, size_t n_bytes, ui
 }
 
 /* By long multiplication. */
+static void
+multiply(uint64_t a, uint64_t b, uint64_t *high, uint64_t *low)
+{
+	const uint64_t lowest = (a & UINT32_MAX) * (b & UINT32_MAX);
+	const uint64_t one = (a >> 32) * (b & UINT32_MAX) + (lowest >> 32);
+	const uint64_t two = (a & UINT32_MAX) * (b >> 32) + (one & UINT32_MAX);
+
+	*high = (a >> 32) * (b >> 32) + (one >> 32) + (two >> 32);
+	*low = two << 32 | (lowest & UINT32_MAX);
+}
+
 static uint64_t
 multiply_and_fold(uint64_t a, uint64_t b)
 {
-	const uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX);
-	const uint64_t one = (a >> 32) * (b & UINT32_MAX) + (low >> 32);
-	const uint64_t two = (a & UINT32_MAX) * (b >> 32) + (one & UINT32_MAX);
+	uint64_t high;
+	uint64_t low;
 
-	return ((a >> 32) * (b >> 32) + (one >> 32) + (two >> 32)) ^
-	       (two << 32 | (low & UINT32_MAX));
+	multiply(a, b, &high, &low);
+	return high ^ low;
+}
+
+static uint64_t
+half_v6(const uint64_t s[static 5], const uint64_t w[static 5])
+{
+	uint64_t high[2];
+	uint64_t low[2];
+
+	multiply(w[0] + s[0], w[1] + s[1], &high[0], &low[0]);
+	multiply(w[2] + s[2], w[3] + s[3], &high[1], &low[1]);
+	return (high[0] + high[1] + (low[0] + low[1] < low[0]) + w[4] * s[4]) ^
+	       (low[0] + low[1]);
+}
+
+static void
+test_an_ipv6_flow_is_known_by_sums_of_products(void **state)
+{
+	static const uint64_t secret[2] = {5, 6};
+	uint64_t random = 1;
+	struct lb_hash_keyed keyed;
+
+	(void)state;
+	lb_hash_key(&keyed, secret);
+	for (unsigned int i = 0; i < 10000; i++) {
+		const struct lb_flow_words words = {{xrand(&random), xrand(&random),
+			xrand(&random), xrand(&random), xrand(&random) >> 24}};
+		const struct lb_flow_hash hash = lb_hash_flow_v6(&keyed, &words);
+
+		assert_int_equal(hash.place,
+			UINT64_C(0x9e3779b97f4a7c15) * half_v6(keyed.v6[0], words.word));
+		assert_int_equal(hash.pick, half_v6(keyed.v6[1], words.word));
+	}
+}
+
+/* The same on every balancer, and as long as there are flows: pinned. */
+static void
+test_entropy_is_pinned(void **state)
+{
+	const struct lb_flow_key key = counted_key();
+	const struct lb_flow_key v4 = counted_v4_key();
+
+	(void)state;
+	assert_int_equal(lb_hash_entropy(&key), 0xae0d188du);
+	assert_int_equal(lb_hash_entropy(&v4), 0xd2a34207u);
 }
 
 static void
@@ -288,6 +342,8 @@ main(void)
 		cmocka_unit_test(test_picks_are_pinned),
 		cmocka_unit_test(test_keys_pick_as_their_bytes),
 		cmocka_unit_test(test_an_ipv4_flow_is_known_by_two_products),
+		cmocka_unit_test(test_an_ipv6_flow_is_known_by_sums_of_products),
+		cmocka_unit_test(test_entropy_is_pinned),
 		cmocka_unit_test(test_neighbours_are_spread),
 	};
 
