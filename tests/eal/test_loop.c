@@ -212,8 +212,7 @@ mail_segments(struct plane *plane, unsigned int worker, const char *dst, unsigne
 	}
 }
 
-/* A datagram's last fragment before its first, at home: one waits, and leaves after the other.
- */
+/* A datagram's last fragment before its first, at home: it waits, and leaves after that. */
 static void
 mail_datagram(struct plane *plane, unsigned int worker)
 {
@@ -300,7 +299,7 @@ test_a_known_burst_that_is_not_sent_at_once_goes_where_it_should(void **state)
 	(void)state;
 	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
 		const unsigned int worker = rows[i].worker;
-		const uint64_t n = 2 * DP_BURST_MAX + 2;
+		const uint64_t n = UINT64_C(2) * DP_BURST_MAX + 2;
 		uint64_t want[LB_N_VERDICTS] = {[LB_TO_KERNEL] = DP_BURST_MAX - 2};
 		struct plane plane;
 
@@ -342,7 +341,7 @@ wait_for_device(const struct plane *plane, uint64_t n)
 static void
 test_as_many_are_counted_as_the_device_hands_over(void **state)
 {
-	const uint64_t n = 2 * DP_BURST_MAX * N_ROUNDS;
+	const uint64_t n = UINT64_C(2) * DP_BURST_MAX * N_ROUNDS;
 	const uint64_t n_nobody = n / 4;
 	uint64_t counts[LB_N_VERDICTS];
 	uint64_t n_received;
