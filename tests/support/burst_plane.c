@@ -127,6 +127,18 @@ change(struct cfg_model *model, size_t backend)
 	model->dataplane.ports[2].vlan = CFG_VLAN_KEEP;
 }
 
+/* Where nobody is left that its flows could go to. */
+static void
+take_all_down(struct cfg_model *model, const char *service)
+{
+	for (size_t i = 0; i < model->n_services; i++) {
+		struct cfg_service *one = &model->services[i];
+
+		for (size_t b = 0; b < one->n_backends && strcmp(one->name, service) == 0; b++)
+			one->backends[b].state = CFG_DOWN;
+	}
+}
+
 static struct ctl_path
 path_to(const struct lb_addr *dst)
 {
@@ -194,6 +206,10 @@ burst_plane_open(struct burst_plane *plane, unsigned int n_workers)
 			"the configuration is not right");
 	change(&plane->models[1], 0);
 	change(&plane->models[2], 1);
+	change(&plane->models[3], 1);
+	take_all_down(&plane->models[3], "narrow");
+	take_all_down(&plane->models[3], "all");
+	take_all_down(&plane->models[3], "six");
 	conf = ctl_apply_dp_conf(&plane->models[0], n_workers, secret);
 	conf.mtu_max = MTU_MAX;
 	require(ctl_apply_create(&plane->apply) == 0, "no memory");

@@ -23,11 +23,12 @@
 #define BURST_PLANE_PACKETS_MAX 8192u
 
 /** Configurations that may be in force, by turns. */
-#define BURST_PLANE_MODELS 3u
+#define BURST_PLANE_MODELS 4u
 
 struct burst_plane {
 	/** As it is; changed: backends gone, a service too; and changed in the same way, but
-	 * that other backends are gone: services are matched as in that. */
+	 * that other backends are gone: services are matched as in that; and so, but that some
+	 * services' backends are gone one and all. */
 	struct cfg_model models[BURST_PLANE_MODELS];
 	struct ctl_apply *apply;
 	struct dp *dp;
