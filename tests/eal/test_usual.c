@@ -33,6 +33,8 @@
 #define JUMP_NS    UINT64_C(20000000000) /* some flows time out */
 #define MTU_BYTES  1500u
 #define PORT       443u
+#define SECOND_NS  UINT64_C(1000000000)
+#define LONG_NS    (900 * SECOND_NS)
 
 enum { FIN = 0x01, SYN = 0x02, RST = 0x04, ACK = 0x10 };
 
@@ -413,14 +415,14 @@ test_usual_packets_fare_as_they_would_plainly(void **state)
 }
 
 static struct dp_table *
-make_table(const uint32_t *id)
+make_table(const uint32_t *id, bool is_live)
 {
 	const struct lb_picker_backend only = {.name = "only", .name_bytes = 4, .weight = 100};
 	const struct dp_table_conf table_conf = {
 		.picker = {.algorithm = LB_MAGLEV, .n_slots = 7},
 		.backends = &only,
 		.ids = id,
-		.n_backends = 1,
+		.n_backends = is_live ? 1 : 0,
 	};
 	struct dp_table *table;
 
@@ -430,10 +432,11 @@ make_table(const uint32_t *id)
 
 /*
  * Services of one backend each, its id its service's place, that look at nothing but flows: the
- * first at a port, the other where PORT would be with its bytes the other way round.
+ * first at a port, the other where PORT would be with its bytes the other way round. The first
+ * one's backend is live or not.
  */
 static struct dp_snapshot *
-make_snapshot(uint16_t port)
+make_snapshot(uint16_t port, bool is_live)
 {
 	static const uint32_t ids[] = {0, 1};
 	struct dp_service_conf services[] = {{.match = {.port = port}},
@@ -451,14 +454,14 @@ make_snapshot(uint16_t port)
 	for (uint32_t i = 0; i < LB_N_ELEMENTS(services); i++) {
 		backends[i] = (struct dp_backend_conf){.id = ids[i],
 			.service = i,
-			.is_live = true,
+			.is_live = i > 0 || is_live,
 			.has_next_hop = true,
 			.mtu = MTU_BYTES,
 			.encap = {.mode = LB_FORWARD_IPIP}};
 		assert_int_equal(lb_addr_parse("192.0.2.1", &backends[i].encap.src), 0);
 		assert_int_equal(lb_addr_parse("10.0.0.1", &backends[i].encap.dst), 0);
 		assert_int_equal(lb_prefix_parse(PB_SERVICE_V4, &services[i].match.prefix), 0);
-		services[i].table = make_table(&ids[i]);
+		services[i].table = make_table(&ids[i], backends[i].is_live);
 	}
 	assert_int_equal(dp_snapshot_create(&conf, &snapshot), 0);
 	for (uint32_t i = 0; i < LB_N_ELEMENTS(services); i++)
@@ -467,15 +470,13 @@ make_snapshot(uint16_t port)
 	return snapshot;
 }
 
-/* One packet to PORT. */
+/* One packet to PORT, whose first layer above IPv4 this is. */
 static struct dp_decision
-go(struct dp *dp, struct rte_mempool *packets, bool is_tcp, uint64_t now_ns)
+go(struct dp *dp, struct rte_mempool *packets, struct pb_layer layer, bool goes_plainly,
+	uint64_t now_ns)
 {
 	static struct dp_burst burst;
-	const struct pb_layer layers[] = {ETHER(), IPV4(),
-		is_tcp ? (struct pb_layer)TCP(.tcp_flags = ACK, .dport = PORT)
-		       : (struct pb_layer)UDP(.dport = PORT),
-		PAYLOAD(20), END};
+	const struct pb_layer layers[] = {ETHER(), IPV4(), layer, PAYLOAD(20), END};
 	struct dp_worker *worker = dp->workers[0];
 	uint8_t frame[PB_FRAME_MAX];
 	struct rte_mbuf *m = rte_pktmbuf_alloc(packets);
@@ -489,10 +490,41 @@ go(struct dp *dp, struct rte_mempool *packets, bool is_tcp, uint64_t now_ns)
 	burst.n = 1;
 	burst.is_placed = true;
 	dp_worker_online(worker);
-	(void)dp_worker_burst(worker, &burst);
+	if (goes_plainly)
+		dp_forward_burst_plainly(worker,
+			atomic_load_explicit(&dp->current, memory_order_acquire), &burst);
+	else
+		(void)dp_worker_burst(worker, &burst);
 	dp_worker_offline(worker);
 	rte_pktmbuf_free(burst.pkts[0]);
 	return burst.decisions[0];
+}
+
+static struct pb_layer
+segment(int flags)
+{
+	return (struct pb_layer)TCP(.tcp_flags = flags, .dport = PORT);
+}
+
+static struct pb_layer
+datagram(void)
+{
+	return (struct pb_layer)UDP(.dport = PORT);
+}
+
+static const struct dp_conf small_conf = {
+	.n_workers = 1,
+	.flows = {.n_entries = 64, .timeout_ns = {LONG_NS, LONG_NS, LONG_NS, LONG_NS}},
+};
+
+static struct rte_mempool *
+make_pool(void)
+{
+	struct rte_mempool *packets =
+		rte_pktmbuf_pool_create("known", 15, 0, DP_BESIDE_BYTES, 2048, SOCKET_ID_ANY);
+
+	assert_non_null(packets);
+	return packets;
 }
 
 /* Also of datagrams, where no service looks at more than their flow. */
@@ -512,32 +544,107 @@ test_known_flows_ask_again_when_services_are_matched_otherwise(void **state)
 		{"it still is", PORT + 1, LB_TO_KERNEL, DP_FLOW_NONE},
 		{"it is back, and so is its entry", PORT, LB_FORWARD, DP_FLOW_HIT},
 	};
-	const uint64_t s = UINT64_C(1000000000);
-	const struct dp_conf conf = {
-		.n_workers = 1,
-		.flows = {.n_entries = 64, .timeout_ns = {900 * s, 900 * s, 900 * s, 900 * s}},
-	};
-	struct rte_mempool *packets =
-		rte_pktmbuf_pool_create("known", 15, 0, DP_BESIDE_BYTES, 2048, SOCKET_ID_ANY);
+	struct rte_mempool *packets = make_pool();
 
 	(void)state;
-	assert_non_null(packets);
 	for (unsigned int is_tcp = 0; is_tcp < 2; is_tcp++) {
 		struct dp *dp;
 
-		assert_int_equal(dp_create(&conf, 0, &dp), 0);
+		assert_int_equal(dp_create(&small_conf, 0, &dp), 0);
 		for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
 			struct dp_decision d;
 
 			if (i == 0 || rows[i].port != rows[i - 1].port)
-				dp_publish(dp, make_snapshot(rows[i].port));
-			d = go(dp, packets, is_tcp != 0, (i + 1) * s);
+				dp_publish(dp, make_snapshot(rows[i].port, true));
+			d = go(dp, packets, is_tcp != 0 ? segment(ACK) : datagram(), false,
+				(i + 1) * SECOND_NS);
 			EXPECT(d.verdict == rows[i].verdict && d.flow == rows[i].flow,
 				"%s, %s: verdict %u, flow %u", is_tcp != 0 ? "TCP" : "UDP",
 				rows[i].what, d.verdict, d.flow);
 			EXPECT(d.verdict != LB_FORWARD || d.backend == 0, "%s, %s: backend %u",
 				is_tcp != 0 ? "TCP" : "UDP", rows[i].what, d.backend);
 		}
+		dp_destroy(dp);
+	}
+	rte_mempool_free(packets);
+}
+
+/* What a flow's entry says but for who it is. */
+static uint64_t
+entry_of(const struct dp *dp, const struct lb_flow_hash *hash, uint64_t now_ns)
+{
+	const struct lb_flow_table *flows = dp->workers[0]->flows;
+	const struct lb_flow_place place = lb_flow_locate(flows, hash);
+	const uint64_t *rest = lb_flow_find_rest(flows, place.bucket, place.tag, hash->pick,
+		lb_flow_tick(flows, now_ns));
+
+	assert_non_null(rest);
+	return *rest;
+}
+
+/* A flow whose one backend comes and goes. Of each loss every flow asks once; of what is back
+ * none does. */
+static void
+follow_flow(struct dp *dp, struct rte_mempool *packets, bool is_tcp, bool goes_plainly)
+{
+	static const struct {
+		const char *what;
+		bool is_live;
+		int flags;
+		uint64_t n_losses;
+	} rows[] = {
+		{"it begins", true, ACK, 0},
+		{"it is known", true, ACK, 0},
+		{"its backend is down", false, ACK, 1},
+		{"it still is", false, ACK, 1},
+		{"it ends, for nobody", false, FIN | ACK, 1},
+		{"the backend is live again", true, ACK, 1},
+		{"it still is live", true, ACK, 1},
+		{"it is down once more", false, RST, 2},
+		{"and live once more", true, ACK, 2},
+	};
+	uint64_t since_ns = SECOND_NS;
+	uint64_t entry = 0;
+
+	for (size_t i = 0; i < LB_N_ELEMENTS(rows); i++) {
+		const char *way = goes_plainly ? "plainly" : "the short way";
+		const uint64_t now_ns = (i + 1) * SECOND_NS;
+		const uint64_t was = entry;
+		struct dp_decision d;
+
+		if (i == 0 || rows[i].is_live != rows[i - 1].is_live)
+			dp_publish(dp, make_snapshot(PORT, rows[i].is_live));
+		if (i > 0 && rows[i].n_losses != rows[i - 1].n_losses)
+			since_ns = now_ns;
+		d = go(dp, packets, is_tcp ? segment(rows[i].flags) : datagram(), goes_plainly,
+			now_ns);
+		EXPECT(d.verdict == (rows[i].is_live ? LB_FORWARD : LB_DROP_NO_BACKEND) &&
+				d.flow ==
+					(i > 0 && rows[i].is_live ? DP_FLOW_HIT : DP_FLOW_MISS),
+			"%s, %s: verdict %u, flow %u", rows[i].what, way, d.verdict, d.flow);
+		entry = entry_of(dp, &d.hash, now_ns);
+		EXPECT(rows[i].is_live ? entry != was : entry == was, "%s, %s: its entry is %s",
+			rows[i].what, way, entry == was ? "as it was" : "another");
+		EXPECT(lb_flow_state_of(entry) != LB_FLOW_TCP_CLOSING &&
+				lb_flow_backend_of(entry) == 0,
+			"%s, %s: its entry has state %u, backend %u", rows[i].what, way,
+			lb_flow_state_of(entry), lb_flow_backend_of(entry));
+		EXPECT(dp->workers[0]->match_since_ns == since_ns, "%s, %s: since %lu",
+			rows[i].what, way, dp->workers[0]->match_since_ns);
+	}
+}
+
+static void
+test_entries_are_left_alone_while_nobody_takes_their_flows(void **state)
+{
+	struct rte_mempool *packets = make_pool();
+
+	(void)state;
+	for (unsigned int k = 0; k < 4; k++) {
+		struct dp *dp;
+
+		assert_int_equal(dp_create(&small_conf, 0, &dp), 0);
+		follow_flow(dp, packets, k / 2 != 0, k % 2 != 0);
 		dp_destroy(dp);
 	}
 	rte_mempool_free(packets);
@@ -550,6 +657,7 @@ main(void)
 		cmocka_unit_test(test_usual_packets_fare_as_they_would_plainly),
 		cmocka_unit_test(
 			test_known_flows_ask_again_when_services_are_matched_otherwise),
+		cmocka_unit_test(test_entries_are_left_alone_while_nobody_takes_their_flows),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
