@@ -171,6 +171,7 @@ class MetricsCase(unittest.TestCase):
         self.port = free_port()
         self.metrics = f"127.0.0.1:{self.port}"
         self.device = "net_null0,no-rx=1"
+        self.workers = 1
         self.socket = self.folder / "shunt.sock"
         self.config = self.folder / "shunt.yaml"
         self.log = self.folder / "log"
@@ -179,8 +180,8 @@ class MetricsCase(unittest.TestCase):
         self.addCleanup(self.stop)
 
     def write(self, *services):
-        plane = {"workers": 1, "kernel": "none", "idle": "adaptive", "idle_sleep": "1ms",
-                 "flow_entries": 1024,
+        plane = {"workers": self.workers, "kernel": "none", "idle": "adaptive",
+                 "idle_sleep": "1ms", "flow_entries": 1024,
                  "ports": [{"name": "wan", "device": self.device,
                             "addresses": ["192.0.2.1/24"],
                             "next_hop": "02:00:00:00:00:fe"}]}
@@ -292,6 +293,25 @@ class Values(MetricsCase):
             for labels in metrics.labels(f"backend_{name}_total"):
                 totals[name] += metrics.get(f"backend_{name}_total", **labels)
         self.assertEqual(totals, {"packets": 60, "bytes": 60 * 100, "flows": 30})
+
+    def test_as_many_are_counted_as_the_device_hands_over(self):
+        """Flows that are known, between them what is for nobody, and two workers, of which one
+        has no queue to send by: the other sends its bursts. What finds no room is counted."""
+        flows = [wire.ether(wire.tcp(CLIENT, VIP, 1024 + i, 80)) for i in range(128)]
+        nobody = [wire.ether(wire.tcp(CLIENT, VIP, 1024 + i, 81)) for i in range(128)]
+        received = (flows * 100 + nobody * 2) * 8
+        self.capture(received)
+        self.workers = 2
+        self.start()
+        self.wait_until(lambda: self.scrape().get("received_packets_total")
+                        == len(received))
+        forwarded = self.scrape().get("forwarded_packets_total")
+        self.assertGreater(forwarded, 0)
+        self.stop()
+        # One as long as the other.
+        n_bytes = (self.folder / "out.pcap").stat().st_size - len(captures.pcap_header())
+        self.assertEqual(n_bytes, forwarded * len(captures.pcap_record(
+            captures.Packet(flows[0] + bytes(20)))))
 
     def test_they_are_those_of_shuntctl(self):
         self.start_with_traffic()
