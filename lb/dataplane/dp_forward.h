@@ -13,7 +13,7 @@
 /**
  * Decide on each packet of a burst, and give the forwarded ones their outer headers.
  *
- * Flows are known by their hash under the worker's flow_seed, whatever the snapshot's seed:
+ * Flows are known by a hash keyed with the plane's secret, whatever the snapshot's seed:
  * another seed gives other slots, and takes no flow from its backend.
  *
  * Every packet gets exactly one verdict, here or, where it is DP_AWAY, later or by another
