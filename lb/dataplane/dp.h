@@ -9,9 +9,9 @@
  *
  * Threads: everything here is for one thread at a time, with these exceptions. Snapshots are
  * made and published by one thread, which may be another than the one that does the rest; a
- * snapshot is immutable once made. Tables may be made by any, and their references held and
- * released. What reads figures, counts and ports may be called by any thread while workers run.
- * Workers call dp_worker_burst() (in dp_worker.h) each for itself.
+ * snapshot is immutable once published. Tables may be made by any, and their references held
+ * and released. What reads figures, counts and ports may be called by any thread while workers
+ * run. Workers call dp_worker_burst() (in dp_worker.h) each for itself.
  */
 
 #include <stdalign.h>
@@ -739,7 +739,8 @@ void dp_batch_destroy(struct dp_batch *batch);
  * @retval 0          Success.
  * @retval -ENOBUFS   The batch holds DP_BURST_MAX frames: run it first.
  * @retval -EMSGSIZE  More than DP_FRAME_BYTES_MAX bytes.
- * @retval -ENOMEM    The buffers of long frames are used up: run it first.
+ * @retval -ENOMEM    The buffers of long frames are used up: run it first; or, where it is
+ * empty, there is no memory for them.
  */
 int dp_batch_add(struct dp_batch *batch, const uint8_t *bytes, uint32_t n_bytes,
 	uint32_t wire_bytes, uint64_t now_ns, uint64_t cookie) lb_must_check;

@@ -11,8 +11,8 @@
 #include "dp_stages.h"
 
 /**
- * The place of each packet's flow, and the hash that picks its slot should it be new. No bucket
- * is read before all are asked for, so that their loads overlap.
+ * The place of each packet's flow. No bucket is read before all are asked for, so that their
+ * loads overlap.
  *
  * @return whether any packet has a flow.
  */

@@ -207,8 +207,8 @@ dp_wait_for_workers(const struct dp *dp)
 void
 dp_publish(struct dp *dp, struct dp_snapshot *next)
 {
-	const struct dp_snapshot *current =
-		atomic_load_explicit(&dp->current, memory_order_relaxed); /* its own store */
+	const struct dp_snapshot *current = atomic_load_explicit(&dp->current,
+		memory_order_relaxed); /* nobody else stores */
 	struct dp_snapshot *old;
 
 	next->n_losses = current->n_losses + dp_snapshot_has_lost(current, next);

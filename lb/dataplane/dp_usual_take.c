@@ -103,8 +103,8 @@ take_tagged(struct dp_stages *s, size_t i, const uint8_t *ip, uint32_t n_bytes)
 }
 
 /*
- * Start loading a packet's headers, and the line before them, which outer headers go to. It
- * may be no packet of the burst: nothing is read of it, nor is it looked for where it begins.
+ * Start loading a packet's headers, and the line before them, which outer headers go to.
+ * Nothing is read of it, nor is it looked for where it begins.
  */
 static inline void
 prefetch_packet(const struct rte_mbuf *m)
@@ -151,7 +151,8 @@ take_all(struct dp_stages *s)
 	s->n_v6 = 0;
 	s->first_odd = n;
 	for (size_t i = 0; i < n; i++) {
-		prefetch_packet(s->burst->pkts[(i + AHEAD) % DP_BURST_MAX]);
+		if (likely(i + AHEAD < n))
+			prefetch_packet(s->burst->pkts[i + AHEAD]);
 		if (likely(take_packet(s, i)))
 			continue;
 		s->is_usual[i] = false;

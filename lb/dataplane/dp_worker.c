@@ -101,7 +101,9 @@ free_worker(struct dp_worker *worker)
 static uint32_t
 first_id(const struct dp_conf *conf, unsigned int index)
 {
-	const uint64_t hash = lb_hash_bytes(conf->secret, sizeof(conf->secret), index);
+	/* Ids are on the wire: none is of a seed that words of flows' hashes are drawn with. */
+	const uint64_t hash =
+		lb_hash_bytes(conf->secret, sizeof(conf->secret), ~(uint64_t)index);
 
 	return ((uint32_t)hash & ~(rte_align32pow2(conf->n_workers) - 1)) | index;
 }

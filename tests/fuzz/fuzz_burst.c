@@ -67,7 +67,7 @@ go_through(struct burst_plane *plane, const uint8_t *data, size_t n)
 	}
 	require(burst_plane_end(plane));
 	if (which != 0)
-		burst_plane_publish(plane, false);
+		burst_plane_publish(plane, 0);
 }
 
 int

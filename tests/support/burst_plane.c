@@ -215,7 +215,7 @@ burst_plane_open(struct burst_plane *plane, unsigned int n_workers)
 	require(ctl_apply_create(&plane->apply) == 0, "no memory");
 	require(dp_create(&conf, 0, &plane->dp) == 0, "no plane");
 	require(dp_batch_create(plane->dp, &plane->batch) == 0, "no batch");
-	burst_plane_publish(plane, false);
+	burst_plane_publish(plane, 0);
 }
 
 void

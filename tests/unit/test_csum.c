@@ -78,6 +78,20 @@ test_every_length_and_alignment_agrees_with_the_plain_sum(void **state)
 }
 
 /* Exactly what may be read is allocated, and stands at any alignment. */
+/* Two bytes at a time. */
+static uint64_t
+add_by_pairs(uint64_t sum, const uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i += 2) {
+		const uint8_t pair[2] = {p[i], i + 1 < n ? p[i + 1] : 0};
+		uint16_t word;
+
+		memcpy(&word, pair, sizeof(word));
+		sum = lb_csum_join(sum, word);
+	}
+	return sum;
+}
+
 static void
 expect_short_sum(size_t n, size_t offset, uint64_t *seed)
 {
@@ -87,7 +101,7 @@ expect_short_sum(size_t n, size_t offset, uint64_t *seed)
 
 	for (size_t i = 0; i < offset + n; i++)
 		mem[i] = (uint8_t)xrand(seed) | (uint8_t) - (xrand_below(seed, 4) == 0);
-	want = lb_csum_fold(lb_csum_add(before, mem + offset, n));
+	want = lb_csum_fold(add_by_pairs(before, mem + offset, n));
 	assert_int_equal(lb_csum_fold(lb_csum_add_short(before, mem + offset, n)), want);
 	free(mem);
 }
