@@ -71,8 +71,7 @@ lb_csum_add_two(uint64_t sum, const uint8_t *p)
 static inline uint64_t
 lb_csum_add_short(uint64_t sum, const uint8_t *p, size_t n)
 {
-	enum { WORD = LB_CSUM_WORD_BYTES };
-	const size_t two_words = (size_t)2 * WORD;
+	enum { WORD = LB_CSUM_WORD_BYTES, TWO_WORDS = 2 * WORD };
 	/* The last word's 1 to 8 bytes are the last ones of what is loaded. */
 	const uint64_t last = lb_bytes_load64(p + n - WORD) >> (0 - n * 8) % 64;
 	size_t left = n - 1; /* has the words before it in its upper bits */
@@ -83,9 +82,9 @@ lb_csum_add_short(uint64_t sum, const uint8_t *p, size_t n)
 		p += WORD;
 	}
 	//@ loop variant left;
-	for (; left >= two_words; left -= two_words) {
+	for (; left >= TWO_WORDS; left -= TWO_WORDS) {
 		sum = lb_csum_add_two(sum, p);
-		p += two_words;
+		p += TWO_WORDS;
 	}
 	return sum;
 }
