@@ -35,6 +35,7 @@ struct dp_stages {
 	size_t n_syns;
 	size_t n_syns_asked;
 	struct lb_flow_v4 v4[DP_BURST_MAX]; /**< keys of IPv4 */
+	uint32_t entropies[DP_BURST_MAX];   /**< lb_hash_entropy() of those of IPv6 */
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];
 	bool has_begun;              /**< is_begun is set */

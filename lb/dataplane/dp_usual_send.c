@@ -17,21 +17,12 @@
 static inline struct lb_encap_packet
 inner_of(const struct dp_stages *s, size_t i, bool is_v6, uint32_t ip_bytes, const uint8_t *ip)
 {
-	struct lb_encap_packet inner = {
+	return (struct lb_encap_packet){
 		.is_v6 = is_v6,
 		.tos = lb_usual_read_tos(ip, is_v6),
+		.entropy = is_v6 ? s->entropies[i] : lb_hash_entropy_v4(&s->v4[i]),
 		.inner_bytes = (uint16_t)ip_bytes,
 	};
-
-	if (is_v6) {
-		struct lb_flow_words words;
-
-		lb_usual_read_key(ip, true, &words);
-		inner.entropy = lb_hash_entropy_v6(&words);
-	} else {
-		inner.entropy = lb_hash_entropy_v4(&s->v4[i]);
-	}
-	return inner;
 }
 
 /* What sending needs of what lies behind pointers, at hand. */

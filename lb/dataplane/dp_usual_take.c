@@ -72,6 +72,7 @@ take_v6(struct dp_stages *s, size_t i, const uint8_t *ip, uint32_t n_bytes)
 	/* At once: a key of five words costs more to be kept. */
 	hash = lb_hash_flow_v6(&s->worker->keyed, &usual.key);
 	locate(s, i, s->worker->flows, &hash);
+	s->entropies[i] = lb_hash_entropy_v6(&usual.key);
 	take(s, i, &usual);
 	return true;
 }
