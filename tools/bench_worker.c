@@ -240,7 +240,7 @@ count_new_flows(const struct bench_worker *w)
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < w->plane->n_ids; i++)
-		n += w->worker->backends[i].flows;
+		n += w->worker->backend_flows[i];
 	return n;
 }
 

@@ -11,6 +11,7 @@
 
 enum {
 	IPV4_BYTES = LB_ENCAP_V4_BYTES,
+	IPV4_CSUM_AT = 10,
 	IPV6_BYTES = LB_ENCAP_V6_BYTES,
 	UDP_BYTES = LB_ENCAP_UDP_BYTES,
 	VXLAN_BYTES = LB_ENCAP_VXLAN_BYTES,
@@ -59,7 +60,7 @@ init_ipv4(struct lb_encap *encap, const struct lb_encap_conf *conf)
 	memcpy(p + 12, conf->src.bytes + 12, 4);
 	memcpy(p + 16, conf->dst.bytes + 12, 4);
 	sum = lb_csum_fold(lb_csum_add(0, p, IPV4_BYTES));
-	encap->ipv4_sum = lb_bytes_swap16(ntohs(sum));
+	memcpy(p + IPV4_CSUM_AT, &sum, sizeof(sum));
 }
 
 static void
@@ -131,11 +132,7 @@ lb_encap_init(struct lb_encap *out, const struct lb_encap_conf *conf)
 
 	encap.mode = (uint8_t)conf->mode;
 	encap.is_v6 = !lb_addr_is_v4(&conf->dst);
-	encap.n_bytes = (uint8_t)lb_encap_overhead(conf->mode, encap.is_v6);
-	if (conf->mode == LB_FORWARD_IPIP) {
-		encap.inner_proto[false] = IPPROTO_IPIP;
-		encap.inner_proto[true] = IPPROTO_IPV6;
-	}
+	encap.n_bytes = lb_encap_overhead(conf->mode, encap.is_v6) & 0x7f;
 	if (conf->mode != LB_FORWARD_L2 && encap.is_v6) {
 		init_ipv6(&encap, conf);
 		init_payload(encap.bytes + IPV6_BYTES, conf);

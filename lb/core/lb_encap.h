@@ -60,21 +60,21 @@ struct lb_encap_conf {
 	struct lb_mac inner_src;
 };
 
-/** What every packet reads comes first, to lie on one cache line with a short header. */
+/** What is read for every packet comes first, for most kinds on one cache line. */
 struct lb_encap {
-	uint8_t n_bytes; /**< of bytes[] in use; 0 for L2 */
-	uint8_t mode;    /**< enum lb_forward_mode */
-	bool is_v6;      /**< the outer family */
-	/** IPIP: the outer protocol of an IPv4 and of an IPv6 packet; otherwise 0, it is
-	 * constant
-	 */
-	uint8_t inner_proto[2];
-	/** IPv4: sum of what is constant, carries added in; little endian words. */
-	uint16_t ipv4_sum;
-	uint8_t bytes[LB_ENCAP_BYTES_MAX]; /**< the headers, per-packet fields 0 */
 	/** UDP over IPv6: sum of what is constant but for UDP's own header; of 16 bits. */
 	uint64_t sum;
+	/**
+	 * The headers, per-packet fields 0; but for IPv4's checksum there is the sum of what is
+	 * constant, carries added in, and not its complement.
+	 */
+	uint8_t bytes[LB_ENCAP_BYTES_MAX];
+	uint8_t mode;        /**< enum lb_forward_mode */
+	uint8_t n_bytes : 7; /**< of bytes[] in use; 0 for L2 */
+	bool is_v6 : 1;      /**< the outer family */
 };
+
+static_assert(LB_ENCAP_BYTES_MAX < 1u << 7, "their number fits its field");
 
 /** What of one packet goes into its outer headers. */
 struct lb_encap_packet {

@@ -10,6 +10,7 @@
  * Words are as lb_bytes_load64() has them: the first byte is the lowest.
  */
 
+#include <netinet/in.h>
 #include <string.h>
 
 #include "lb_bytes.h"
@@ -84,22 +85,24 @@ lb_encap_sport(const struct lb_encap_packet *packet)
  * addition for each field that is not the template's (RFC 1624).
  */
 static inline void
-lb_encap_write_ipv4(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+lb_encap_write_ipv4(const uint8_t *bytes, const struct lb_encap_packet *packet,
 	unsigned int n_bytes, uint8_t proto, uint8_t *out)
 {
 	const uint32_t tos = (uint32_t)packet->tos << 8;
 	const uint32_t total = lb_bytes_swap16((uint16_t)(n_bytes + packet->inner_bytes));
-	const uint32_t sum = encap->ipv4_sum + tos + total + ((uint32_t)proto << 8);
+	/* TTL, protocol, sum, source. */
+	const uint64_t word = lb_bytes_load64(bytes + 8);
+	const uint32_t sum = (uint16_t)(word >> 16) + tos + total + ((uint32_t)proto << 8);
 	/* Both halves added, and their carry, come to lie in the upper one. */
 	const uint32_t csum = ~(sum + (sum << 16 | sum >> 16)) & UINT32_C(0xffff0000);
 
-	lb_encap_write_word(encap->bytes, tos | total << 16, out);
-	lb_encap_write_word(encap->bytes + 8, (uint32_t)proto << 8 | csum, out + 8);
+	lb_encap_write_word(bytes, tos | total << 16, out);
+	lb_bytes_store64(out + 8, (word & ~UINT64_C(0xffff0000)) | (uint32_t)proto << 8 | csum);
 }
 
 /* @return the payload's length, as it lies in the first word; UDP's lies there in its own. */
 static inline uint64_t
-lb_encap_write_ipv6(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+lb_encap_write_ipv6(const uint8_t *bytes, const struct lb_encap_packet *packet,
 	unsigned int n_behind, uint8_t proto, uint8_t *out)
 {
 	const uint32_t low = packet->entropy & LB_ENCAP_FLOW_LABEL_MASK;
@@ -107,42 +110,42 @@ lb_encap_write_ipv6(const struct lb_encap *encap, const struct lb_encap_packet *
 	const uint64_t length =
 		(uint64_t)lb_bytes_swap16((uint16_t)(n_behind + packet->inner_bytes)) << 32;
 
-	lb_encap_write_word(encap->bytes,
+	lb_encap_write_word(bytes,
 		lb_bytes_swap32((uint32_t)packet->tos << 20 | label) | length |
 			(uint64_t)proto << 48,
 		out);
-	memcpy(out + 8, encap->bytes + 8, LB_ENCAP_V6_BYTES - 8);
+	memcpy(out + 8, bytes + 8, LB_ENCAP_V6_BYTES - 8);
 	return length;
 }
 
 static inline void
-lb_encap_write_ipip(const struct lb_encap *encap, bool is_v6,
-	const struct lb_encap_packet *packet, uint8_t *out)
+lb_encap_write_ipip(const uint8_t *bytes, bool is_v6, const struct lb_encap_packet *packet,
+	uint8_t *out)
 {
-	const uint8_t proto = encap->inner_proto[packet->is_v6];
+	const uint8_t proto = packet->is_v6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
 
 	if (is_v6) {
-		(void)lb_encap_write_ipv6(encap, packet, 0, proto, out);
+		(void)lb_encap_write_ipv6(bytes, packet, 0, proto, out);
 		return;
 	}
-	lb_encap_write_ipv4(encap, packet, LB_ENCAP_V4_BYTES, proto, out);
-	memcpy(out + 16, encap->bytes + 16, LB_ENCAP_V4_BYTES - 16);
+	lb_encap_write_ipv4(bytes, packet, LB_ENCAP_V4_BYTES, proto, out);
+	memcpy(out + 16, bytes + 16, LB_ENCAP_V4_BYTES - 16);
 }
 
 /* No checksum, key or sequence; version 0. */
 static inline void
-lb_encap_write_gre(const struct lb_encap *encap, bool is_v6,
-	const struct lb_encap_packet *packet, uint8_t *out)
+lb_encap_write_gre(const uint8_t *bytes, bool is_v6, const struct lb_encap_packet *packet,
+	uint8_t *out)
 {
 	const uint64_t type = lb_encap_ethertype(packet);
 
 	if (is_v6) {
-		(void)lb_encap_write_ipv6(encap, packet, LB_ENCAP_GRE_BYTES, 0, out);
+		(void)lb_encap_write_ipv6(bytes, packet, LB_ENCAP_GRE_BYTES, 0, out);
 		lb_bytes_store32(out + LB_ENCAP_V6_BYTES, (uint32_t)(type >> 32));
 		return;
 	}
-	lb_encap_write_ipv4(encap, packet, LB_ENCAP_V4_BYTES + LB_ENCAP_GRE_BYTES, 0, out);
-	lb_encap_write_word(encap->bytes + 16, type, out + 16);
+	lb_encap_write_ipv4(bytes, packet, LB_ENCAP_V4_BYTES + LB_ENCAP_GRE_BYTES, 0, out);
+	lb_encap_write_word(bytes + 16, type, out + 16);
 }
 
 /* The sum of what is usual. The header of an IPv4 packet has the sum 0, by its checksum. */
@@ -162,22 +165,22 @@ lb_encap_sum_usual(uint64_t sum, const struct lb_encap_packet *packet, const uin
 
 /* n_behind bytes, a constant, are between UDP and the inner packet; type ends them, if any. */
 static inline void
-lb_encap_write_udp_v6(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+lb_encap_write_udp_v6(const uint8_t *bytes, uint64_t sum, const struct lb_encap_packet *packet,
 	unsigned int n_behind, uint64_t type, bool is_usual, uint8_t *out)
 {
 	uint8_t *udp = out + LB_ENCAP_V6_BYTES;
 	const uint64_t length =
-		lb_encap_write_ipv6(encap, packet, LB_ENCAP_UDP_BYTES + n_behind, 0, out);
-	const uint64_t word = lb_bytes_load64(encap->bytes + LB_ENCAP_V6_BYTES) |
-			      lb_encap_sport(packet) | length;
+		lb_encap_write_ipv6(bytes, packet, LB_ENCAP_UDP_BYTES + n_behind, 0, out);
+	const uint64_t word =
+		lb_bytes_load64(bytes + LB_ENCAP_V6_BYTES) | lb_encap_sport(packet) | length;
 	/*
 	 * The length counts twice: in the pseudo-header and in UDP's own (RFC 8200, section
 	 * 8.1). The fields that are added first do not meet.
 	 */
-	uint64_t sum = lb_csum_join(encap->sum + LB_BYTES_IN_ORDER(length | type, 64),
-		LB_BYTES_IN_ORDER(word, 64));
 	uint16_t csum;
 
+	sum = lb_csum_join(sum + LB_BYTES_IN_ORDER(length | type, 64),
+		LB_BYTES_IN_ORDER(word, 64));
 	sum = is_usual ? lb_encap_sum_usual(sum, packet, udp + LB_ENCAP_UDP_BYTES + n_behind)
 		       : lb_csum_join(sum, packet->inner_sum);
 	csum = lb_csum_finish(sum);
@@ -187,44 +190,44 @@ lb_encap_write_udp_v6(const struct lb_encap *encap, const struct lb_encap_packet
 
 /* Without a checksum. */
 static inline void
-lb_encap_write_udp_v4(const struct lb_encap *encap, const struct lb_encap_packet *packet,
+lb_encap_write_udp_v4(const uint8_t *bytes, const struct lb_encap_packet *packet,
 	unsigned int n_behind, uint8_t *out)
 {
 	const unsigned int n_udp = LB_ENCAP_UDP_BYTES + n_behind;
 
-	lb_encap_write_ipv4(encap, packet, LB_ENCAP_V4_BYTES + n_udp, 0, out);
-	lb_encap_write_word(encap->bytes + 16, lb_encap_sport(packet) << 32, out + 16);
+	lb_encap_write_ipv4(bytes, packet, LB_ENCAP_V4_BYTES + n_udp, 0, out);
+	lb_encap_write_word(bytes + 16, lb_encap_sport(packet) << 32, out + 16);
 	lb_bytes_store32(out + 24, lb_bytes_swap16((uint16_t)(n_udp + packet->inner_bytes)));
 }
 
 static inline void
-lb_encap_write_gue(const struct lb_encap *encap, bool is_v6,
+lb_encap_write_gue(const uint8_t *bytes, uint64_t sum, bool is_v6,
 	const struct lb_encap_packet *packet, bool is_usual, uint8_t *out)
 {
 	if (is_v6)
-		lb_encap_write_udp_v6(encap, packet, 0, 0, is_usual, out);
+		lb_encap_write_udp_v6(bytes, sum, packet, 0, 0, is_usual, out);
 	else
-		lb_encap_write_udp_v4(encap, packet, 0, out);
+		lb_encap_write_udp_v4(bytes, packet, 0, out);
 }
 
 static inline void
-lb_encap_write_vxlan(const struct lb_encap *encap, bool is_v6,
+lb_encap_write_vxlan(const uint8_t *bytes, uint64_t sum, bool is_v6,
 	const struct lb_encap_packet *packet, bool is_usual, uint8_t *out)
 {
 	const uint64_t type = lb_encap_ethertype(packet);
-	const uint8_t *from = encap->bytes;
 
 	if (is_v6) {
-		lb_encap_write_udp_v6(encap, packet, LB_ENCAP_INNER_BYTES, type, is_usual, out);
-		from += LB_ENCAP_V6_BYTES + LB_ENCAP_UDP_BYTES;
+		lb_encap_write_udp_v6(bytes, sum, packet, LB_ENCAP_INNER_BYTES, type, is_usual,
+			out);
+		bytes += LB_ENCAP_V6_BYTES + LB_ENCAP_UDP_BYTES;
 		out += LB_ENCAP_V6_BYTES + LB_ENCAP_UDP_BYTES;
 	} else {
-		lb_encap_write_udp_v4(encap, packet, LB_ENCAP_INNER_BYTES, out);
-		from += LB_ENCAP_V4_BYTES + LB_ENCAP_UDP_BYTES;
+		lb_encap_write_udp_v4(bytes, packet, LB_ENCAP_INNER_BYTES, out);
+		bytes += LB_ENCAP_V4_BYTES + LB_ENCAP_UDP_BYTES;
 		out += LB_ENCAP_V4_BYTES + LB_ENCAP_UDP_BYTES;
 	}
-	memcpy(out, from, 16);
-	lb_encap_write_word(from + LB_ENCAP_INNER_BYTES - 8, type,
+	memcpy(out, bytes, 16);
+	lb_encap_write_word(bytes + LB_ENCAP_INNER_BYTES - 8, type,
 		out + LB_ENCAP_INNER_BYTES - 8);
 }
 
@@ -233,21 +236,21 @@ lb_encap_write_vxlan(const struct lb_encap *encap, bool is_v6,
  * many.
  */
 static inline void
-lb_encap_write_as(const struct lb_encap *encap, enum lb_forward_mode mode, bool is_v6,
+lb_encap_write_as(const uint8_t *bytes, uint64_t sum, enum lb_forward_mode mode, bool is_v6,
 	const struct lb_encap_packet *packet, bool is_usual, uint8_t *out)
 {
 	switch (mode) {
 	case LB_FORWARD_GRE:
-		lb_encap_write_gre(encap, is_v6, packet, out);
+		lb_encap_write_gre(bytes, is_v6, packet, out);
 		break;
 	case LB_FORWARD_GUE:
-		lb_encap_write_gue(encap, is_v6, packet, is_usual, out);
+		lb_encap_write_gue(bytes, sum, is_v6, packet, is_usual, out);
 		break;
 	case LB_FORWARD_VXLAN:
-		lb_encap_write_vxlan(encap, is_v6, packet, is_usual, out);
+		lb_encap_write_vxlan(bytes, sum, is_v6, packet, is_usual, out);
 		break;
 	default:
-		lb_encap_write_ipip(encap, is_v6, packet, out);
+		lb_encap_write_ipip(bytes, is_v6, packet, out);
 		break;
 	}
 }
@@ -257,22 +260,30 @@ static inline void
 lb_encap_write_outer(const struct lb_encap *encap, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
-	lb_encap_write_as(encap, (enum lb_forward_mode)encap->mode, encap->is_v6, packet, false,
-		out);
+	lb_encap_write_as(encap->bytes, encap->sum, (enum lb_forward_mode)encap->mode,
+		encap->is_v6, packet, false, out);
 }
+
+/**
+ * The bytes of a template that lb_encap_write_usual() reads, for IPv4 without VXLAN: what is
+ * behind them is the packet's.
+ */
+#define LB_ENCAP_SHORT_BYTES 24u
 
 /**
  * The same, right before a usual packet (lb_usual.h) that lies there in one piece and as it
  * was found to be usual: what is needed of it is summed here. inner_sum is not read.
  *
- * @param mode   The template's, as
+ * @param bytes  The template's,
+ * @param sum    its sum, where it is UDP over IPv6,
+ * @param mode   and its mode, as
  * @param is_v6  is this: constants in a loop for one kind of templates.
  */
 static inline void
-lb_encap_write_usual(const struct lb_encap *encap, enum lb_forward_mode mode, bool is_v6,
+lb_encap_write_usual(const uint8_t *bytes, uint64_t sum, enum lb_forward_mode mode, bool is_v6,
 	const struct lb_encap_packet *packet, uint8_t *out)
 {
-	lb_encap_write_as(encap, mode, is_v6, packet, true, out);
+	lb_encap_write_as(bytes, sum, mode, is_v6, packet, true, out);
 }
 
 #endif

@@ -449,9 +449,9 @@ void dp_stop(struct dp *dp);
 
 /** What one backend got, summed over the workers. They may be running. */
 struct dp_backend_counts {
-	alignas(32) uint64_t packets; /* two to a line: none straddles one */
-	uint64_t bytes;               /**< IP bytes as received */
-	uint64_t flows;               /**< begun on it */
+	uint64_t packets;
+	uint64_t bytes; /**< IP bytes as received */
+	uint64_t flows; /**< begun on it */
 };
 
 void dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out);

@@ -75,12 +75,8 @@ find_stage(struct dp_stages *s, uint16_t from)
 			const uint32_t id = lb_flow_backend(flows, s->refs[i]);
 
 			__builtin_prefetch(&backends[id], 0, DP_TO_L2);
-			/* An outer IPv6 header, of most that carry IPv6, reaches into the next
-			 * line. */
-			if (s->packets[i].is_v6)
-				__builtin_prefetch((const uint8_t *)&backends[id] +
-							   LB_CACHE_LINE,
-					0, DP_TO_L2);
+			__builtin_prefetch((const uint8_t *)&backends[id] + LB_CACHE_LINE, 0,
+				DP_TO_L2);
 			continue;
 		}
 		lb_flow_prefetch_second(flows, &s->places[i]);
@@ -127,7 +123,7 @@ static void
 count_new(const struct dp_stages *s, struct dp_decision *d)
 {
 	d->is_new_flow = true;
-	dp_count(&s->worker->backends[d->backend].flows, 1);
+	dp_count(&s->worker->backend_flows[d->backend], 1);
 }
 
 static enum lb_flow_event

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "dp_snapshot.h"
+#include "dp_worker.h"
 #include "lb_flow_table.h"
 #include "lb_limits.h"
 
@@ -15,8 +15,9 @@ dp_footprint(uint32_t n_flow_entries, size_t n_services, unsigned int n_workers)
 	 * affinity by source alone it is there twice more, for errors without ports. */
 	footprint.service_bytes = (double)sizeof(struct dp_service) + sizeof(struct dp_table) +
 				  2 * (double)lb_service_table_bytes(n) / (double)n;
-	footprint.backend_bytes = (double)sizeof(struct dp_backend) + sizeof(uint32_t) +
-				  (double)n_workers * sizeof(struct dp_backend_counts);
+	footprint.backend_bytes =
+		(double)sizeof(struct dp_backend) + sizeof(uint32_t) +
+		(double)n_workers * (sizeof(struct dp_worker_backend) + sizeof(uint64_t));
 	footprint.slot_bytes =
 		(double)lb_picker_bytes(LB_MAGLEV, LB_SLOTS_DEFAULT) / LB_SLOTS_DEFAULT;
 	return footprint;

@@ -211,6 +211,7 @@ dp_publish(struct dp *dp, struct dp_snapshot *next)
 		memory_order_relaxed); /* nobody else stores */
 	struct dp_snapshot *old;
 
+	next->generation = current->generation + 1;
 	next->n_losses = current->n_losses + dp_snapshot_has_lost(current, next);
 	/* Release: pairs with the acquire in load_snapshot(); all of next is seen there. */
 	old = atomic_exchange_explicit(&dp->current, next, memory_order_acq_rel);

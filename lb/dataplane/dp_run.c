@@ -215,10 +215,11 @@ dp_read_backend(const struct dp *dp, uint32_t id, struct dp_backend_counts *out)
 {
 	*out = (struct dp_backend_counts){0};
 	for (unsigned int w = 0; w < dp->n_workers; w++) {
-		const struct dp_backend_counts *from = &dp->workers[w]->backends[id];
+		const struct dp_worker_backend *from = &dp->workers[w]->backends[id];
 
 		out->packets += __atomic_load_n(&from->packets, __ATOMIC_RELAXED);
 		out->bytes += __atomic_load_n(&from->bytes, __ATOMIC_RELAXED);
-		out->flows += __atomic_load_n(&from->flows, __ATOMIC_RELAXED);
+		out->flows +=
+			__atomic_load_n(&dp->workers[w]->backend_flows[id], __ATOMIC_RELAXED);
 	}
 }

@@ -542,6 +542,15 @@ fill_backend(struct dp_backend *to, const struct dp_backend_conf *from,
 		to->plain_bytes = (uint16_t)(to->mtu - to->encap.n_bytes);
 }
 
+/* A service's packets are of its address' family. */
+static void
+note_kind(struct dp_snapshot *snapshot, uint8_t kind, const struct dp_service_conf *service)
+{
+	const bool is_v6 = !lb_addr_is_v4(&service->match.prefix.addr);
+
+	snapshot->has_long[is_v6] |= dp_kind_is_long(kind);
+}
+
 static int
 build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf)
 {
@@ -578,6 +587,7 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 		fill_backend(to, from, conf);
 		if ((uint32_t)to->mtu - to->encap.n_bytes < snapshot->fits_bytes)
 			snapshot->fits_bytes = (uint32_t)to->mtu - to->encap.n_bytes;
+		note_kind(snapshot, to->kind, &conf->services[from->service]);
 		snapshot->is_plain &= to->has_source &&
 				      (to->vlan == DP_VLAN_KEEP || to->vlan == DP_VLAN_NONE);
 	}

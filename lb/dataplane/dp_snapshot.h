@@ -65,14 +65,28 @@ static_assert(sizeof(struct dp_ether) == 14, "as on the wire");
 /** The mode of a template and its family, in one number. */
 #define DP_KIND(mode, is_v6) ((unsigned int)(mode)*2 + ((is_v6) ? 1u : 0u))
 
+/**
+ * Whether more of a template is read than LB_ENCAP_SHORT_BYTES: of IPv6, and of VXLAN; of L2
+ * nothing is.
+ */
+static inline bool
+dp_kind_is_long(unsigned int kind)
+{
+	return kind >= DP_KIND(LB_FORWARD_VXLAN, false) ||
+	       (kind % 2 != 0 && kind != DP_KIND(LB_FORWARD_L2, true));
+}
+
+static_assert(LB_FORWARD_VXLAN + 1 == LB_N_FORWARD_MODES, "VXLAN's are the last kinds");
+
 /*
- * What a packet needs of its backend, on two lines that are its own; on the first of them
- * alone where the outer header is IPv4 without VXLAN.
+ * What a packet needs of its backend, on two lines that are its own. The first of them has
+ * what is read for every packet of outer headers, but for VXLAN over IPv6.
  */
 struct dp_backend {
+	alignas(LB_CACHE_LINE) struct lb_encap encap;
 	/** The next hop, the port it goes out by where has_source, and the outer header's type.
 	 */
-	alignas(LB_CACHE_LINE) struct dp_ether ether;
+	struct dp_ether ether;
 	uint8_t port;     /**< it goes out by */
 	uint8_t kind;     /**< of outer headers: DP_KIND() of its encap */
 	uint32_t service; /**< place of its service */
@@ -82,13 +96,12 @@ struct dp_backend {
 	bool has_next_hop : 1;
 	bool is_live : 1;    /**< false too for an id that nobody has */
 	bool has_source : 1; /**< otherwise frames are from whom they came to */
-	struct lb_encap encap;
-	uint16_t vlan; /**< DP_VLAN_* or an id */
+	uint16_t vlan;       /**< DP_VLAN_* or an id */
 	uint16_t mtu;
 };
 
-static_assert(offsetof(struct dp_backend, encap.bytes) + 28 <= LB_CACHE_LINE,
-	"IPv4 and UDP are on the first line");
+static_assert(offsetof(struct dp_backend, encap.bytes) + 40 + 8 <= LB_CACHE_LINE,
+	"IPv6 and UDP are on the first line");
 static_assert(LB_PORTS_MAX <= UINT8_MAX, "a port is a byte");
 static_assert(sizeof(struct dp_backend) == (size_t)2 * LB_CACHE_LINE, "a backend is two lines");
 
@@ -108,6 +121,8 @@ struct dp_snapshot {
 	 *  flows may be with. Whose flow has had a packet since the last of them is with one.
 	 */
 	uint64_t n_losses;
+	/** How many have been published up to this one; 0: it is the first, and empty. */
+	uint64_t generation;
 	bool has_odd_datagrams; /**< to some service: it refuses some, or reads QUIC's ids */
 	const struct lb_service_table *echo; /**< whose echo a service address' is */
 	/**
@@ -125,6 +140,9 @@ struct dp_snapshot {
 	bool has_kernel;
 	/** Of all backends: has_source, and no tag is put in. */
 	bool is_plain;
+	/** Of services of IPv4, and of IPv6: there is a backend that dp_worker_backend does not
+	 *  have all of. */
+	bool has_long[2];
 	size_t n_answering;
 	const struct dp_answering_port *answering;
 	size_t n_own;

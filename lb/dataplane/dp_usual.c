@@ -159,7 +159,7 @@ dp_usual_find(struct dp_stages *s, size_t from)
 		rest = lb_flow_find_rest(flows, s->buckets[i], s->tags[i], d->hash.pick, tick);
 		s->rests[i] = rest;
 		if (likely(rest != NULL)) {
-			dp_prefetch_backend(lines, lb_flow_backend_of(*rest), s->is_v6[i]);
+			dp_prefetch_backend(&lines, lb_flow_backend_of(*rest), s->is_v6[i]);
 			/* Its last packet has been asked about. */
 			if (likely(lb_flow_ticks_since_seen(*rest, tick) <
 				    asked_ticks[d->event]))
@@ -208,6 +208,14 @@ dp_usual_follow(struct dp_stages *s, size_t from)
 	return i;
 }
 
+static void
+prefetch_backend(const struct dp_stages *s, size_t i, uint32_t id)
+{
+	const struct dp_backend_lines lines = dp_backend_lines(s);
+
+	dp_prefetch_backend(&lines, id, s->is_v6[i]);
+}
+
 /* Begin a flow that has a slot. @return whether it is decided. */
 static inline bool
 begin_flow(struct dp_stages *s, size_t i, const struct lb_flow_place *place, uint32_t tick)
@@ -225,12 +233,12 @@ begin_flow(struct dp_stages *s, size_t i, const struct lb_flow_place *place, uin
 	d->backend = service->ids[lb_picker_backend(service->picker, d->slot)];
 	d->flow = DP_FLOW_MISS;
 	d->is_new_flow = true;
-	dp_prefetch_backend(dp_backend_lines(s), d->backend, s->is_v6[i]);
+	prefetch_backend(s, i, d->backend);
 	ref = lb_flow_insert_at(worker->flows, place, d->backend, (enum lb_flow_event)d->event,
 		is_syn ? lb_usual_read_seq(dp_usual_ip(s, i), s->is_v6[i]) : 0, tick);
 	if (unlikely(worker->flows->keys != NULL))
 		dp_usual_keep_key(s, i, ref);
-	dp_count(&worker->backends[d->backend].flows, 1);
+	dp_count(&worker->backend_flows[d->backend], 1);
 	return true;
 }
 
@@ -251,8 +259,7 @@ decide(struct dp_stages *s, size_t i, uint64_t *rest, uint32_t tick)
 			return begin_flow(s, i, &place, tick);
 		d->slot = DP_NONE;
 		rest = lb_flow_rest(flows, ref);
-		dp_prefetch_backend(dp_backend_lines(s), lb_flow_backend_of(*rest),
-			s->is_v6[i]);
+		prefetch_backend(s, i, lb_flow_backend_of(*rest));
 	}
 	return follow(s, d, rest, tick);
 }

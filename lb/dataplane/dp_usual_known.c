@@ -54,7 +54,7 @@ follow_entry(const struct following *f, struct dp_decision *d, uint64_t *entry, 
 		     lb_flow_ticks_since_seen(rest, f->tick) >= known->below))
 		return false;
 	d->backend = lb_flow_backend_of(rest);
-	dp_prefetch_backend(f->lines, d->backend, is_v6);
+	dp_prefetch_backend(&f->lines, d->backend, is_v6);
 	*entry = lb_flow_with_state(rest, known->next, f->tick);
 	return true;
 }
@@ -88,7 +88,7 @@ struct beginning {
 struct at_hand {
 	struct lb_flow_table *flows;
 	const struct dp_decision *decisions;
-	struct dp_backend_counts *counts;
+	uint64_t *backend_flows;
 	struct dp_backend_lines lines;
 	struct lb_martian_filter hosts;
 	uint32_t tick;
@@ -182,12 +182,12 @@ static inline bool __attribute__((always_inline)) begin_known(struct dp_stages *
 	slot = lb_picker_slot(answer->picker, dp_usual_pick(s, i, is_v6));
 	id = answer->ids[lb_picker_backend(answer->picker, slot)];
 	s->burst->decisions[i].backend = id;
-	dp_prefetch_backend(at_hand->lines, id, is_v6);
+	dp_prefetch_backend(&at_hand->lines, id, is_v6);
 	ref = lb_flow_insert_at(flows, &place, id, LB_FLOW_SYN,
 		lb_usual_read_seq(dp_usual_ip(s, i), is_v6), at_hand->tick);
 	if (unlikely(flows->keys != NULL))
 		dp_usual_keep_key(s, i, ref);
-	dp_count(&at_hand->counts[id].flows, 1);
+	dp_count(&at_hand->backend_flows[id], 1);
 	s->is_begun[i] = true;
 	return true;
 }
@@ -203,7 +203,7 @@ begin_flows(struct dp_stages *s, struct beginning *b, size_t i)
 	const struct at_hand at_hand = {
 		.flows = s->worker->flows,
 		.decisions = s->burst->decisions,
-		.counts = s->worker->backends,
+		.backend_flows = s->worker->backend_flows,
 		.lines = dp_backend_lines(s),
 		.hosts = s->snapshot->hosts,
 		.tick = b->tick,

@@ -149,30 +149,38 @@ dp_heard_of(const struct dp_stages *s, uint32_t found, uint8_t proto)
 
 /* Where backends' lines lie. */
 struct dp_backend_lines {
-	const struct dp_backend *backends;
-	const struct dp_backend_counts *counts;
+	const struct dp_worker_backend *own;
+	/* Of what comes over IPv4, and over IPv6; NULL: the worker's own say all of it. */
+	const struct dp_backend *shared[2];
 };
 
 static inline struct dp_backend_lines
 dp_backend_lines(const struct dp_stages *s)
 {
-	return (struct dp_backend_lines){s->snapshot->backends, s->worker->backends};
+	const struct dp_snapshot *snapshot = s->snapshot;
+	const bool is_short = snapshot->is_plain && !s->worker->has_refreshed;
+
+	return (struct dp_backend_lines){
+		.own = s->worker->backends,
+		.shared[false] =
+			is_short && !snapshot->has_long[false] ? NULL : snapshot->backends,
+		.shared[true] =
+			is_short && !snapshot->has_long[true] ? NULL : snapshot->backends,
+	};
 }
 
 /* An id may be beyond the backends that there are: nothing is read there. */
 static inline void
-dp_prefetch_backend(struct dp_backend_lines lines, uint32_t id, bool is_v6)
+dp_prefetch_backend(const struct dp_backend_lines *lines, uint32_t id, bool is_v6)
 {
-	const uintptr_t backend = (uintptr_t)lines.backends + id * sizeof(struct dp_backend);
+	__builtin_prefetch(&lines->own[id], 1, DP_TO_L2);
+	if (is_v6 || unlikely(lines->shared[false] != NULL)) {
+		const uintptr_t shared =
+			(uintptr_t)lines->shared[is_v6] + id * sizeof(struct dp_backend);
 
-	/* NOLINTBEGIN(performance-no-int-to-ptr): it is no pointer into an array, maybe. */
-	__builtin_prefetch((const void *)backend, 0, DP_TO_L2);
-	/* An outer IPv6 header, of most that carry IPv6, reaches into the next line. */
-	if (is_v6)
-		__builtin_prefetch((const void *)(backend + LB_CACHE_LINE), 0, DP_TO_L2);
-	/* NOLINTEND(performance-no-int-to-ptr) */
-	/* It is counted when it has left. */
-	__builtin_prefetch(&lines.counts[id], 1, DP_TO_L2);
+		/* NOLINTNEXTLINE(performance-no-int-to-ptr): no pointer into an array, maybe */
+		__builtin_prefetch((const void *)shared, 0, DP_TO_L2);
+	}
 }
 
 /*

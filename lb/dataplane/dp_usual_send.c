@@ -30,19 +30,54 @@ struct sending {
 	const struct dp_stages *stages;
 	struct rte_mbuf **pkts;
 	struct dp_decision *decisions;
-	const struct dp_backend *backends;
-	uint32_t n_ids;
+	const struct dp_worker_backend *backends;
+	const struct dp_backend *shared; /* the snapshot's */
+	uint64_t generation;
 };
+
+/* Of outer headers. */
+static inline unsigned int
+kind_of(const struct dp_worker_backend *backend)
+{
+	return (uint8_t)(backend->stamp / DP_STAMP_STEP);
+}
+
+/* Whether what is copied of it is of this snapshot. */
+static inline bool
+is_current(const struct dp_worker_backend *backend, uint64_t generation)
+{
+	return backend->stamp - DP_STAMP(generation, 0) < DP_STAMP(UINT64_C(1), 0);
+}
+
+/* Of an id that no backend has there is nothing that any packet fits. */
+static void __attribute__((noinline, cold)) refresh(struct dp_stages *s, uint32_t id)
+{
+	const struct dp_snapshot *snapshot = s->snapshot;
+	struct dp_worker_backend *to = &s->worker->backends[id];
+
+	s->worker->has_refreshed = true;
+	to->plain_bytes = 0;
+	to->stamp = DP_STAMP(snapshot->generation, DP_KIND(LB_FORWARD_L2, false));
+	if (id < snapshot->n_ids) {
+		const struct dp_backend *from = &snapshot->backends[id];
+
+		to->ether = from->ether;
+		to->plain_bytes = from->plain_bytes;
+		to->stamp = DP_STAMP(snapshot->generation, from->kind) + from->port;
+		memcpy(to->encap, from->encap.bytes, sizeof(to->encap));
+	}
+}
 
 /*
  * A packet without a tag, that leaves without one, from where its backend says; in the mode
  * and the family of its backend's template, which the caller has looked at.
  */
 static inline bool
-encap(const struct sending *t, size_t i, struct dp_decision *d, enum lb_forward_mode mode,
-	bool is_v6, bool is_all_v4)
+encap(const struct sending *t, size_t i, const struct dp_worker_backend *backend,
+	enum lb_forward_mode mode, bool is_v6, bool is_all_v4)
 {
-	const struct dp_backend *backend = &t->backends[d->backend];
+	struct dp_decision *d = &t->decisions[i];
+	const struct lb_encap *shared = &t->shared[d->backend].encap;
 	const uint32_t n_bytes = lb_encap_bytes(mode, is_v6);
 	const uint32_t ip_bytes = d->ip_bytes;
 	struct rte_mbuf *m = t->pkts[i];
@@ -51,7 +86,7 @@ encap(const struct sending *t, size_t i, struct dp_decision *d, enum lb_forward_
 
 	if (unlikely(ip_bytes > backend->plain_bytes || n_bytes > m->data_off))
 		return false;
-	d->port = backend->port;
+	d->port = (uint8_t)backend->stamp;
 	if (mode == LB_FORWARD_L2) {
 		memcpy(frame, &backend->ether, offsetof(struct dp_ether, type_be));
 	} else {
@@ -60,8 +95,12 @@ encap(const struct sending *t, size_t i, struct dp_decision *d, enum lb_forward_
 
 		/* Whole words: what is beyond its 14 bytes is written over. */
 		memcpy(frame, backend, LB_USUAL_IP_OFFSET + 2);
-		lb_encap_write_usual(&backend->encap, mode, is_v6, &inner,
-			frame + LB_USUAL_IP_OFFSET);
+		if (dp_kind_is_long(DP_KIND(mode, is_v6)))
+			lb_encap_write_usual(shared->bytes, shared->sum, mode, is_v6, &inner,
+				frame + LB_USUAL_IP_OFFSET);
+		else
+			lb_encap_write_usual(backend->encap, 0, mode, is_v6, &inner,
+				frame + LB_USUAL_IP_OFFSET);
 	}
 	m->data_off = (uint16_t)(m->data_off - n_bytes);
 	m->data_len = (uint16_t)(LB_USUAL_IP_OFFSET + ip_bytes + n_bytes);
@@ -71,21 +110,22 @@ encap(const struct sending *t, size_t i, struct dp_decision *d, enum lb_forward_
 
 /*
  * Packets one after the other whose backends are of one kind. @return the first that is
- * another's, or whose backend does not take it as it is; of that nothing is done.
+ * another's, or whose backend has to be copied or does not take it as it is; of that nothing is
+ * done.
  */
 static inline size_t
 encap_kind(const struct sending *t, size_t from, size_t n, enum lb_forward_mode mode,
 	bool is_v6, bool is_all_v4)
 {
 	const struct sending at = *t;
+	const uint64_t stamp = DP_STAMP(at.generation, DP_KIND(mode, is_v6));
 	size_t i;
 
 	for (i = from; i < n; i++) {
-		struct dp_decision *d = &at.decisions[i];
+		const struct dp_worker_backend *backend = &at.backends[at.decisions[i].backend];
 
-		if (unlikely(d->backend >= at.n_ids ||
-			     at.backends[d->backend].kind != DP_KIND(mode, is_v6) ||
-			     !encap(&at, i, d, mode, is_v6, is_all_v4)))
+		if (unlikely(backend->stamp - stamp >= DP_STAMP_STEP ||
+			     !encap(&at, i, backend, mode, is_v6, is_all_v4)))
 			break;
 	}
 	return i;
@@ -132,7 +172,8 @@ static const encap_fn encap_of_kind[] = {
 
 static_assert(LB_N_ELEMENTS(encap_of_kind) == DP_KIND(LB_N_FORWARD_MODES, false),
 	"each kind has its loop");
-static_assert(offsetof(struct dp_backend, ether) == 0, "encap() takes it by its first word");
+static_assert(offsetof(struct dp_worker_backend, ether) == 0,
+	"encap() takes it by its first word");
 
 /* The tag that a frame leaves with, of the one that it came with, if any. @return its bytes. */
 static inline uint32_t
@@ -152,8 +193,9 @@ tag_of(const struct dp_backend *backend, const uint8_t *tag, uint8_t out[static 
 
 /* The same with a tag, before or after, or from the address that it came to. */
 static bool
-encap_tagged(const struct dp_stages *s, size_t i, struct dp_decision *d)
+encap_tagged(const struct dp_stages *s, size_t i)
 {
+	struct dp_decision *d = &s->burst->decisions[i];
 	const struct dp_backend *backend = &s->snapshot->backends[d->backend];
 	struct rte_mbuf *m = s->burst->pkts[i];
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
@@ -175,8 +217,9 @@ encap_tagged(const struct dp_stages *s, size_t i, struct dp_decision *d)
 		const struct lb_encap_packet inner =
 			inner_of(s, i, s->is_v6[i], d->ip_bytes, ip);
 
-		lb_encap_write_usual(&backend->encap, (enum lb_forward_mode)backend->encap.mode,
-			backend->encap.is_v6, &inner, ip - n_bytes);
+		lb_encap_write_usual(backend->encap.bytes, backend->encap.sum,
+			(enum lb_forward_mode)backend->encap.mode, backend->encap.is_v6, &inner,
+			ip - n_bytes);
 	} else {
 		memcpy(&ether.type_be, type, sizeof(ether.type_be));
 	}
@@ -200,6 +243,26 @@ is_plain(const struct dp_stages *s)
 	return s->snapshot->is_plain && !s->has_tags;
 }
 
+static size_t
+send_plain(struct dp_stages *s, size_t from, size_t end)
+{
+	const struct sending t = {s, s->burst->pkts, s->burst->decisions, s->worker->backends,
+		s->snapshot->backends, s->snapshot->generation};
+	size_t begun;
+	size_t i = from;
+
+	do {
+		const uint32_t id = t.decisions[i].backend;
+		const struct dp_worker_backend *backend = &t.backends[id];
+
+		if (unlikely(!is_current(backend, t.generation)))
+			refresh(s, id);
+		begun = i;
+		i = encap_of_kind[kind_of(backend)](&t, i, end);
+	} while (i != begun && i < end);
+	return i;
+}
+
 /*
  * Give usual packets whose backends' ids are found their outer headers, in order. @return the
  * first whose backend does not take it as it is; of that nothing is done.
@@ -207,23 +270,13 @@ is_plain(const struct dp_stages *s)
 static size_t
 send_run(struct dp_stages *s, size_t from, size_t end)
 {
-	const struct sending t = {s, s->burst->pkts, s->burst->decisions, s->snapshot->backends,
-		s->snapshot->n_ids};
-	const bool are_plain = is_plain(s);
 	size_t i = from;
 
-	while (i < end && t.decisions[i].backend < t.n_ids) {
-		struct dp_decision *d = &t.decisions[i];
-		const size_t begun = i;
-
-		if (likely(are_plain)) {
-			i = encap_of_kind[t.backends[t.decisions[i].backend].kind](&t, i, end);
-		} else {
-			i += encap_tagged(s, i, d);
-		}
-		if (unlikely(i == begun))
-			break;
-	}
+	if (likely(is_plain(s)))
+		return from < end ? send_plain(s, from, end) : from;
+	while (i < end && s->burst->decisions[i].backend < s->snapshot->n_ids &&
+		encap_tagged(s, i))
+		i++;
 	return i;
 }
 
@@ -250,8 +303,10 @@ say_known(struct dp_stages *s, size_t n)
 size_t
 dp_usual_send_known(struct dp_stages *s, size_t n, bool is_brief)
 {
-	const size_t n_sent = send_run(s, 0, n);
+	size_t n_sent;
 
+	s->worker->has_refreshed = false;
+	n_sent = send_run(s, 0, n);
 	if (unlikely(n_sent < s->burst->n || !is_brief))
 		say_known(s, n_sent);
 	return n_sent;

@@ -9,7 +9,8 @@
 #include "lb_hash.h"
 #include "lb_limits.h"
 
-#define BACKENDS_BYTES (LB_BACKEND_IDS_MAX * sizeof(struct dp_backend_counts))
+#define BACKENDS_BYTES      (LB_BACKEND_IDS_MAX * sizeof(struct dp_worker_backend))
+#define BACKEND_FLOWS_BYTES (LB_BACKEND_IDS_MAX * sizeof(uint64_t))
 
 /* Sources are told apart by as many buckets; more of them share. */
 #define REPLY_BUCKETS 4096u
@@ -80,12 +81,14 @@ fill_worker(struct dp_worker *worker, const struct dp_conf *conf, struct lb_rate
 		return ret;
 	/* For all ids there can be: what no backend has is never touched, and takes no page. */
 	worker->backends = dp_memory_zalloc(BACKENDS_BYTES);
-	return worker->backends == NULL ? -ENOMEM : 0;
+	worker->backend_flows = dp_memory_zalloc(BACKEND_FLOWS_BYTES);
+	return worker->backends == NULL || worker->backend_flows == NULL ? -ENOMEM : 0;
 }
 
 static void
 free_worker(struct dp_worker *worker)
 {
+	dp_memory_free(worker->backend_flows, BACKEND_FLOWS_BYTES);
 	dp_memory_free(worker->backends, BACKENDS_BYTES);
 	dp_fragments_fini(&worker->fragments);
 	dp_memory_free(worker->replies_mem, worker->replies_bytes);

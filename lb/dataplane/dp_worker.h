@@ -22,6 +22,7 @@
 #include "dp_probe.h"
 #include "dp_snapshot.h"
 #include "dp_trace.h"
+#include "lb_encap_write.h"
 #include "lb_hash.h"
 #include "lb_rate.h"
 
@@ -58,6 +59,30 @@ struct dp_burst {
 	struct dp_chain settled;
 };
 
+/**
+ * A worker's own of a backend: what it has sent there, and a copy of what packets need of the
+ * snapshot's, made when the first of them comes after a snapshot was published. So all that
+ * most packets need of their backend is one line. What is not on it is the template of those
+ * outer headers that are long.
+ */
+struct dp_worker_backend {
+	alignas(LB_CACHE_LINE) struct dp_ether ether;
+	uint16_t plain_bytes;
+	uint64_t packets; /**< as dp_backend_counts has them */
+	uint64_t bytes;
+	/** DP_STAMP() of the snapshot and the kind of outer headers that were copied, and the
+	 *  port; 0: nothing has been. */
+	uint64_t stamp;
+	uint8_t encap[LB_ENCAP_SHORT_BYTES]; /**< a template's first bytes */
+};
+
+/** One number for a snapshot and a kind; below the next one by DP_STAMP_STEP. */
+#define DP_STAMP_STEP              (UINT64_C(1) << 8)
+#define DP_STAMP(generation, kind) (((generation) << 8 | (kind)) * DP_STAMP_STEP)
+
+static_assert(sizeof(struct dp_worker_backend) == LB_CACHE_LINE, "it is one line");
+static_assert(LB_PORTS_MAX <= DP_STAMP_STEP, "a port fits below a step");
+
 /*
  * Grouped by who writes it: the first line is constant after start, so a reader of the
  * counters that follow never slows the loads the packet loop makes from it.
@@ -90,8 +115,10 @@ struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see abov
 	uint64_t n_losses;
 	uint64_t match_since_ns;
 
-	/** By backend id: written by this worker alone, read by anyone. */
-	struct dp_backend_counts *backends;
+	/** By backend id: written by this worker alone, and their counters read by anyone. */
+	struct dp_worker_backend *backends;
+	uint64_t *backend_flows; /**< begun on it */
+	bool has_refreshed;      /**< some copies of them, in its last burst */
 
 	/** Packets by verdict: written by this worker alone, read by anyone. */
 	alignas(LB_CACHE_LINE) uint64_t verdict_pkts[LB_N_VERDICTS];
@@ -222,10 +249,10 @@ dp_worker_timed(struct dp_worker *worker, uint64_t turn_ns)
 static inline void
 dp_worker_forwarded(struct dp_worker *worker, uint32_t backend, uint32_t ip_bytes)
 {
-	struct dp_backend_counts *counts = &worker->backends[backend];
+	struct dp_worker_backend *to = &worker->backends[backend];
 
-	dp_count(&counts->packets, 1);
-	dp_count(&counts->bytes, ip_bytes);
+	dp_count(&to->packets, 1);
+	dp_count(&to->bytes, ip_bytes);
 }
 
 /** The first n of a burst have left to their backends, and so are counted. */
@@ -233,13 +260,13 @@ static inline void
 dp_worker_forwarded_burst(struct dp_worker *worker, const struct dp_burst *burst, uint16_t n)
 {
 	/* Of a counter the compiler thinks that it might be what leads to the next. */
-	struct dp_backend_counts *counts = worker->backends;
+	struct dp_worker_backend *backends = worker->backends;
 
 	for (uint16_t i = 0; i < n; i++) {
 		const struct dp_decision *d = &burst->decisions[i];
 
-		dp_count(&counts[d->backend].packets, 1);
-		dp_count(&counts[d->backend].bytes, d->ip_bytes);
+		dp_count(&backends[d->backend].packets, 1);
+		dp_count(&backends[d->backend].bytes, d->ip_bytes);
 	}
 	dp_count(&worker->verdict_pkts[LB_FORWARD], n);
 }

@@ -320,14 +320,13 @@ give_up_waiting(struct pair *pair)
 static void
 compare_counts(const struct pair *pair)
 {
-	const struct dp_backend_counts *a = pair->planes[0].dp->workers[0]->backends;
-	const struct dp_backend_counts *b = pair->planes[1].dp->workers[0]->backends;
+	const uint64_t *a = pair->planes[0].dp->workers[0]->backend_flows;
+	const uint64_t *b = pair->planes[1].dp->workers[0]->backend_flows;
 	uint64_t n_counted = 0;
 
 	for (uint32_t id = 0; id < LB_BACKEND_IDS_MAX; id++) {
-		EXPECT(a[id].flows == b[id].flows, "of backend %u, %lu flows or %lu", id,
-			a[id].flows, b[id].flows);
-		n_counted += a[id].flows;
+		EXPECT(a[id] == b[id], "of backend %u, %lu flows or %lu", id, a[id], b[id]);
+		n_counted += a[id];
 	}
 	EXPECT(n_counted == pair->n_new_flows, "%lu flows were counted of %lu", n_counted,
 		pair->n_new_flows);
