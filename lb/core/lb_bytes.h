@@ -18,6 +18,15 @@
 #endif
 
 /** The first byte is the lowest. */
+static inline uint16_t
+lb_bytes_load16(const uint8_t *p)
+{
+	uint16_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return LB_BYTES_IN_ORDER(value, 16);
+}
+
 static inline uint32_t
 lb_bytes_load32(const uint8_t *p)
 {
@@ -34,6 +43,14 @@ lb_bytes_load64(const uint8_t *p)
 
 	memcpy(&value, p, sizeof(value));
 	return LB_BYTES_IN_ORDER(value, 64);
+}
+
+static inline void
+lb_bytes_store16(uint8_t *p, uint16_t value)
+{
+	const uint16_t stored = LB_BYTES_IN_ORDER(value, 16);
+
+	memcpy(p, &stored, sizeof(stored));
 }
 
 static inline void

@@ -11,7 +11,6 @@
 
 enum {
 	IPV4_BYTES = LB_ENCAP_V4_BYTES,
-	IPV4_CSUM_AT = 10,
 	IPV6_BYTES = LB_ENCAP_V6_BYTES,
 	UDP_BYTES = LB_ENCAP_UDP_BYTES,
 	VXLAN_BYTES = LB_ENCAP_VXLAN_BYTES,
@@ -53,14 +52,15 @@ init_ipv4(struct lb_encap *encap, const struct lb_encap_conf *conf)
 	uint8_t *p = encap->bytes;
 	uint16_t sum;
 
-	p[0] = 0x45;
+	p[0] = LB_ENCAP_V4_FIRST;
 	p[6] = IPV4_FLAG_DF;
 	p[8] = OUTER_TTL;
-	p[9] = outer_proto(conf->mode);
+	p[LB_ENCAP_V4_PROTO_AT] =
+		conf->mode == LB_FORWARD_IPIP ? IPPROTO_IPIP : outer_proto(conf->mode);
 	memcpy(p + 12, conf->src.bytes + 12, 4);
 	memcpy(p + 16, conf->dst.bytes + 12, 4);
 	sum = lb_csum_fold(lb_csum_add(0, p, IPV4_BYTES));
-	memcpy(p + IPV4_CSUM_AT, &sum, sizeof(sum));
+	memcpy(p + LB_ENCAP_V4_CSUM_AT, &sum, sizeof(sum));
 }
 
 static void

@@ -66,7 +66,8 @@ struct lb_encap {
 	uint64_t sum;
 	/**
 	 * The headers, per-packet fields 0; but for IPv4's checksum there is the sum of what is
-	 * constant, carries added in, and not its complement.
+	 * constant, carries added in, and not its complement; and for IPIP's protocol over IPv4
+	 * that of IPv4.
 	 */
 	uint8_t bytes[LB_ENCAP_BYTES_MAX];
 	uint8_t mode;        /**< enum lb_forward_mode */

@@ -21,6 +21,9 @@
 
 enum {
 	LB_ENCAP_V4_BYTES = 20,
+	LB_ENCAP_V4_PROTO_AT = 9,
+	LB_ENCAP_V4_CSUM_AT = 10,
+	LB_ENCAP_V4_FIRST = 0x45, /* version 4, five words */
 	LB_ENCAP_V6_BYTES = 40,
 	LB_ENCAP_GRE_BYTES = 4,
 	LB_ENCAP_UDP_BYTES = 8,
@@ -81,23 +84,27 @@ lb_encap_sport(const struct lb_encap_packet *packet)
 }
 
 /*
- * All but the destination, with which the next header shares a word. The checksum takes one
- * addition for each field that is not the template's (RFC 1624).
+ * What is not the template's is written over it. The checksum takes one addition for each such
+ * field (RFC 1624).
+ *
+ * @param more_proto  Added to the template's protocol.
  */
 static inline void
 lb_encap_write_ipv4(const uint8_t *bytes, const struct lb_encap_packet *packet,
-	unsigned int n_bytes, uint8_t proto, uint8_t *out)
+	unsigned int n_bytes, uint8_t more_proto, uint8_t *out)
 {
 	const uint32_t tos = (uint32_t)packet->tos << 8;
 	const uint32_t total = lb_bytes_swap16((uint16_t)(n_bytes + packet->inner_bytes));
-	/* TTL, protocol, sum, source. */
-	const uint64_t word = lb_bytes_load64(bytes + 8);
-	const uint32_t sum = (uint16_t)(word >> 16) + tos + total + ((uint32_t)proto << 8);
-	/* Both halves added, and their carry, come to lie in the upper one. */
-	const uint32_t csum = ~(sum + (sum << 16 | sum >> 16)) & UINT32_C(0xffff0000);
+	const uint32_t sum = lb_bytes_load16(bytes + LB_ENCAP_V4_CSUM_AT) + tos + total +
+			     ((uint32_t)more_proto << 8);
 
-	lb_encap_write_word(bytes, tos | total << 16, out);
-	lb_bytes_store64(out + 8, (word & ~UINT64_C(0xffff0000)) | (uint32_t)proto << 8 | csum);
+	memcpy(out + 4, bytes + 4, LB_ENCAP_V4_BYTES - 4);
+	lb_bytes_store32(out, LB_ENCAP_V4_FIRST | tos | total << 16);
+	if (more_proto != 0)
+		out[LB_ENCAP_V4_PROTO_AT] = (uint8_t)(bytes[LB_ENCAP_V4_PROTO_AT] + more_proto);
+	/* Both halves added, and their carry, come to lie in the upper one. */
+	lb_bytes_store16(out + LB_ENCAP_V4_CSUM_AT,
+		(uint16_t)(~(sum + (sum << 16 | sum >> 16)) >> 16));
 }
 
 /* @return the payload's length, as it lies in the first word; UDP's lies there in its own. */
@@ -122,14 +129,13 @@ static inline void
 lb_encap_write_ipip(const uint8_t *bytes, bool is_v6, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
-	const uint8_t proto = packet->is_v6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
+	/* The template's is that of IPv4. */
+	const uint8_t more_proto = packet->is_v6 ? IPPROTO_IPV6 - IPPROTO_IPIP : 0;
 
-	if (is_v6) {
-		(void)lb_encap_write_ipv6(bytes, packet, 0, proto, out);
-		return;
-	}
-	lb_encap_write_ipv4(bytes, packet, LB_ENCAP_V4_BYTES, proto, out);
-	memcpy(out + 16, bytes + 16, LB_ENCAP_V4_BYTES - 16);
+	if (is_v6)
+		(void)lb_encap_write_ipv6(bytes, packet, 0, IPPROTO_IPIP + more_proto, out);
+	else
+		lb_encap_write_ipv4(bytes, packet, LB_ENCAP_V4_BYTES, more_proto, out);
 }
 
 /* No checksum, key or sequence; version 0. */
@@ -137,15 +143,13 @@ static inline void
 lb_encap_write_gre(const uint8_t *bytes, bool is_v6, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
-	const uint64_t type = lb_encap_ethertype(packet);
+	const uint32_t n_bytes = is_v6 ? LB_ENCAP_V6_BYTES : LB_ENCAP_V4_BYTES;
 
-	if (is_v6) {
+	if (is_v6)
 		(void)lb_encap_write_ipv6(bytes, packet, LB_ENCAP_GRE_BYTES, 0, out);
-		lb_bytes_store32(out + LB_ENCAP_V6_BYTES, (uint32_t)(type >> 32));
-		return;
-	}
-	lb_encap_write_ipv4(bytes, packet, LB_ENCAP_V4_BYTES + LB_ENCAP_GRE_BYTES, 0, out);
-	lb_encap_write_word(bytes + 16, type, out + 16);
+	else
+		lb_encap_write_ipv4(bytes, packet, n_bytes + LB_ENCAP_GRE_BYTES, 0, out);
+	lb_bytes_store32(out + n_bytes, (uint32_t)(lb_encap_ethertype(packet) >> 32));
 }
 
 /* The sum of what is usual. The header of an IPv4 packet has the sum 0, by its checksum. */
@@ -194,10 +198,12 @@ lb_encap_write_udp_v4(const uint8_t *bytes, const struct lb_encap_packet *packet
 	unsigned int n_behind, uint8_t *out)
 {
 	const unsigned int n_udp = LB_ENCAP_UDP_BYTES + n_behind;
+	const uint64_t length = lb_bytes_swap16((uint16_t)(n_udp + packet->inner_bytes));
 
 	lb_encap_write_ipv4(bytes, packet, LB_ENCAP_V4_BYTES + n_udp, 0, out);
-	lb_encap_write_word(bytes + 16, lb_encap_sport(packet) << 32, out + 16);
-	lb_bytes_store32(out + 24, lb_bytes_swap16((uint16_t)(n_udp + packet->inner_bytes)));
+	lb_bytes_store64(out + LB_ENCAP_V4_BYTES, lb_bytes_load32(bytes + LB_ENCAP_V4_BYTES) |
+							  lb_encap_sport(packet) |
+							  length << 32);
 }
 
 static inline void
