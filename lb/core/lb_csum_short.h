@@ -33,35 +33,32 @@ lb_csum_load(const uint8_t *p)
 	return word;
 }
 
-/* One's complement sum of a sum and the two words from p. */
-#if defined(__x86_64__)
+/* One's complement sum of a sum and the two words from p: the plain twin of the one below. */
+static inline uint64_t
+lb_csum_add_two_plainly(uint64_t sum, const uint8_t *p)
+{
+	sum = lb_csum_join(sum, lb_csum_load(p));
+	return lb_csum_join(sum, lb_csum_load(p + LB_CSUM_WORD_BYTES));
+}
 
-/* What lies in memory as it likes. */
-typedef uint64_t lb_csum_word __attribute__((aligned(1), may_alias));
-
-/* C has no word for the flag that has the carry from one addition to the next. */
+/* The same sum: C has no word for the flag that has the carry from one addition to the next. */
 static inline uint64_t
 lb_csum_add_two(uint64_t sum, const uint8_t *p)
 {
-	const lb_csum_word *words = (const lb_csum_word *)p;
+#if defined(__x86_64__)
+	/* What lies in memory as it likes. */
+	typedef uint64_t any_word __attribute__((aligned(1), may_alias));
+	const any_word *words = (const any_word *)p;
 
 	__asm__("addq %1, %0\n\tadcq %2, %0\n\tadcq $0, %0"
 		: "+&r"(sum)
 		: "m"(words[0]), "m"(words[1])
 		: "cc");
 	return sum;
-}
-
 #else
-
-static inline uint64_t
-lb_csum_add_two(uint64_t sum, const uint8_t *p)
-{
-	sum = lb_csum_join(sum, lb_csum_load(p));
-	return lb_csum_join(sum, lb_csum_load(p + LB_CSUM_WORD_BYTES));
-}
-
+	return lb_csum_add_two_plainly(sum, p);
 #endif
+}
 
 /**
  * lb_csum_add(), of few bytes.

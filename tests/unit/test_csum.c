@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +78,6 @@ test_every_length_and_alignment_agrees_with_the_plain_sum(void **state)
 		expect_plain_sum(n, n % 16, &seed);
 }
 
-/* Exactly what may be read is allocated, and stands at any alignment. */
 /* Two bytes at a time. */
 static uint64_t
 add_by_pairs(uint64_t sum, const uint8_t *p, size_t n)
@@ -92,6 +92,7 @@ add_by_pairs(uint64_t sum, const uint8_t *p, size_t n)
 	return sum;
 }
 
+/* Exactly what may be read is allocated, and stands at any alignment. */
 static void
 expect_short_sum(size_t n, size_t offset, uint64_t *seed)
 {
@@ -134,6 +135,34 @@ test_a_short_sum_keeps_its_carries(void **state)
 
 		assert_int_equal(lb_csum_fold(lb_csum_add_short(0, ones, n)), want);
 		assert_int_equal(lb_csum_fold(lb_csum_add_short(UINT64_MAX, ones, n)), want);
+	}
+}
+
+/* By the processor's flag and without: every carry that there is, and none. */
+static void
+test_two_words_are_added_as_plainly(void **state)
+{
+	static const uint64_t edges[] = {0, 1, 2, UINT32_MAX, UINT64_C(1) << 63, UINT64_MAX - 1,
+		UINT64_MAX};
+	const size_t n = LB_N_ELEMENTS(edges);
+	uint64_t seed = 4;
+
+	(void)state;
+	for (size_t i = 0; i < 100000; i++) {
+		const bool is_edge = i < n * n * n;
+		const uint64_t sum = is_edge ? edges[i % n] : xrand(&seed);
+		const uint64_t words[] = {is_edge ? edges[i / n % n] : xrand(&seed),
+			is_edge ? edges[i / n / n] : xrand(&seed)};
+		uint8_t bytes[1 + sizeof(words)];
+		uint64_t got;
+		uint64_t want;
+
+		memcpy(bytes + i % 2, words, sizeof(words));
+		got = lb_csum_add_two(sum, bytes + i % 2);
+		want = lb_csum_add_two_plainly(sum, bytes + i % 2);
+		EXPECT(got == want,
+			"%" PRIx64 " + %" PRIx64 " + %" PRIx64 ": %" PRIx64 ", want %" PRIx64,
+			sum, words[0], words[1], got, want);
 	}
 }
 
@@ -213,6 +242,7 @@ main(void)
 		cmocka_unit_test(test_every_length_and_alignment_agrees_with_the_plain_sum),
 		cmocka_unit_test(test_every_short_sum_is_the_sum),
 		cmocka_unit_test(test_a_short_sum_keeps_its_carries),
+		cmocka_unit_test(test_two_words_are_added_as_plainly),
 		cmocka_unit_test(test_a_sum_in_two_parts_is_the_sum),
 		cmocka_unit_test(test_a_full_sum_keeps_its_carry),
 		cmocka_unit_test(test_every_sum_folds_to_its_checksum),
