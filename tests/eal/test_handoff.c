@@ -3,32 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfg_yaml.h"
-#include "ctl_apply.h"
 #include "dp_handoff.h"
 #include "dp_plane.h"
 #include "dp_port_fit.h"
 #include "expect.h"
 #include "packet_builder.h"
-
-static const char config[] =
-	"dataplane:\n"
-	"  ports:\n"
-	"    - {name: wan, device: net_null0, addresses: [192.0.2.1/24],\n"
-	"       next_hop: '02:00:00:00:00:fe'}\n"
-	"services:\n"
-	"  - name: web\n"
-	"    address: 198.51.100.10\n"
-	"    protocol: any\n"
-	"    port: any\n"
-	"    table: {algorithm: maglev, size: 251}\n"
-	"    backends: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]\n";
+#include "small_plane.h"
 
 struct plane {
-	struct cfg_model model;
-	struct ctl_apply *apply;
-	struct dp *dp;
-	struct rte_mempool *pool;
+	struct small_plane small;
 	struct dp_burst burst;
 	struct dp_rss rss;
 };
@@ -41,26 +24,15 @@ start(void **state)
 }
 
 static void
-open_plane_of(struct plane *plane, struct dp_conf conf, uint16_t buffer_bytes)
+open_plane_of(struct plane *plane, struct dp_conf dp_conf, uint16_t buffer_bytes)
 {
-	struct dp_snapshot *snapshot;
-	struct ctl_paths paths;
+	const struct small_plane_conf conf = {.dp = dp_conf,
+		.n_buffers = 255,
+		.buffer_bytes = buffer_bytes};
 
 	memset(plane, 0, sizeof(*plane));
-	assert_int_equal(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
-				 &plane->model),
-		0);
-	conf.flows = ctl_apply_flow_conf(&plane->model);
-	assert_int_equal(ctl_apply_create(&plane->apply), 0);
-	assert_int_equal(dp_create(&conf, 0, &plane->dp), 0);
-	paths = (struct ctl_paths){.port = &plane->model.dataplane.ports[0]};
-	assert_int_equal(ctl_apply_build(plane->apply, &plane->model, &paths, stderr,
-				 &snapshot),
-		0);
-	dp_publish(plane->dp, snapshot);
-	plane->pool = rte_pktmbuf_pool_create("handoff", 255, 0, DP_BESIDE_BYTES, buffer_bytes,
-		SOCKET_ID_ANY);
-	assert_non_null(plane->pool);
+	small_plane_open(&plane->small, &conf);
+	small_plane_publish(&plane->small, NULL);
 	/* Whatever it is, the device puts it in the second worker's queue. */
 	plane->rss.n_queues = 1;
 	plane->rss.queue_of[0] = 1;
@@ -76,12 +48,7 @@ open_plane(struct plane *plane)
 static void
 close_plane(struct plane *plane)
 {
-	/* Each packet that was made has come back. */
-	assert_int_equal(rte_mempool_avail_count(plane->pool), 255);
-	dp_destroy(plane->dp);
-	rte_mempool_free(plane->pool);
-	ctl_apply_destroy(plane->apply);
-	cfg_model_fini(&plane->model);
+	small_plane_close(&plane->small);
 }
 
 static struct rte_mbuf *
@@ -89,11 +56,8 @@ make(struct plane *plane, const struct pb_layer *layers)
 {
 	uint8_t frame[PB_FRAME_MAX];
 	const size_t n = pb_build(layers, frame);
-	struct rte_mbuf *m = rte_pktmbuf_alloc(plane->pool);
 
-	assert_non_null(m);
-	memcpy(rte_pktmbuf_append(m, (uint16_t)n), frame, n);
-	return m;
+	return small_plane_make(&plane->small, frame, n);
 }
 
 /* One packet, as it comes from the device or by mail. */
@@ -107,9 +71,9 @@ run(struct plane *plane, unsigned int worker, struct rte_mbuf *m, bool is_placed
 	burst->now_ns[0] = 1;
 	burst->is_placed = is_placed;
 	burst->rss = &plane->rss;
-	dp_worker_online(plane->dp->workers[worker]);
-	(void)dp_worker_burst(plane->dp->workers[worker], burst);
-	dp_worker_offline(plane->dp->workers[worker]);
+	dp_worker_online(plane->small.dp->workers[worker]);
+	(void)dp_worker_burst(plane->small.dp->workers[worker], burst);
+	dp_worker_offline(plane->small.dp->workers[worker]);
 	return burst->decisions[0];
 }
 
@@ -132,7 +96,7 @@ next_mail(struct plane *plane, unsigned int worker)
 {
 	struct rte_mbuf *m = NULL;
 
-	(void)rte_ring_dequeue(plane->dp->mail[worker].packets, (void **)&m);
+	(void)rte_ring_dequeue(plane->small.dp->mail[worker].packets, (void **)&m);
 	return m;
 }
 
@@ -232,7 +196,7 @@ test_a_full_ring_is_counted(void **state)
 		}
 	}
 	assert_int_equal(n_full, 70 - 64);
-	dp_read_verdicts(plane.dp, counts);
+	dp_read_verdicts(plane.small.dp, counts);
 	assert_int_equal(counts[LB_DROP_HANDOFF_FULL], n_full);
 	while ((m = next_mail(&plane, 1)) != NULL)
 		rte_pktmbuf_free(m);
@@ -259,9 +223,9 @@ hear(struct plane *plane, unsigned int worker, uint64_t now_ns)
 {
 	struct dp_burst nothing = {.n = 0};
 
-	dp_worker_online(plane->dp->workers[worker]);
-	(void)dp_worker_hear(plane->dp->workers[worker], &nothing, now_ns);
-	dp_worker_offline(plane->dp->workers[worker]);
+	dp_worker_online(plane->small.dp->workers[worker]);
+	(void)dp_worker_hear(plane->small.dp->workers[worker], &nothing, now_ns);
+	dp_worker_offline(plane->small.dp->workers[worker]);
 	return nothing.settled;
 }
 
@@ -305,9 +269,9 @@ test_a_first_leaves_by_its_home(void **state)
 	assert_int_equal(run(&plane, owner, m, true).verdict, DP_AWAY);
 	assert_null(next_mail(&plane, home));
 
-	dp_worker_online(plane.dp->workers[home]);
-	assert_int_equal(dp_worker_hear(plane.dp->workers[home], &nothing, 2), 1);
-	dp_worker_offline(plane.dp->workers[home]);
+	dp_worker_online(plane.small.dp->workers[home]);
+	assert_int_equal(dp_worker_hear(plane.small.dp->workers[home], &nothing, 2), 1);
+	dp_worker_offline(plane.small.dp->workers[home]);
 	assert_ptr_equal(nothing.settled.first, m);
 	assert_int_equal(dp_beside(m)->decision.verdict, LB_FORWARD);
 	assert_int_equal(dp_beside(m)->decision.flow, DP_FLOW_MISS);
@@ -348,7 +312,7 @@ test_a_first_that_overlaps_does_not_leave(void **state)
 	assert_null(dp_beside(m)->next);
 	settled = hear(&plane, home, 2);
 	assert_ptr_equal(settled.first, waiting);
-	dp_read_verdicts(plane.dp, counts);
+	dp_read_verdicts(plane.small.dp, counts);
 	assert_int_equal(counts[LB_DROP_FRAGMENT_OVERLAP], 2);
 	rte_pktmbuf_free(m);
 	rte_pktmbuf_free(waiting);
@@ -378,7 +342,7 @@ test_a_full_ring_to_the_home_is_counted(void **state)
 		}
 	}
 	assert_int_equal(n_full, 70 - 64);
-	dp_read_verdicts(plane.dp, counts);
+	dp_read_verdicts(plane.small.dp, counts);
 	assert_int_equal(counts[LB_DROP_HANDOFF_FULL], n_full);
 	while ((settled = hear(&plane, home, 2)).first != NULL)
 		n_home += free_all(&settled);
@@ -428,15 +392,16 @@ test_a_datagram_without_ports_is_not_remembered(void **state)
 	for (unsigned int worker = 0; worker < 2; worker++) {
 		m = make(&plane, first_of_esp);
 		assert_int_equal(run(&plane, worker, m, true).verdict, LB_FORWARD);
-		lb_fragment_table_stats(plane.dp->workers[worker]->fragments.table, &stats);
+		lb_fragment_table_stats(plane.small.dp->workers[worker]->fragments.table,
+			&stats);
 		assert_int_equal(stats.live, 0);
-		assert_true(rte_ring_empty(plane.dp->mail[worker].firsts));
+		assert_true(rte_ring_empty(plane.small.dp->mail[worker].firsts));
 		rte_pktmbuf_free(m);
 	}
 
 	m = make(&plane, first);
 	assert_int_equal(run(&plane, home, m, true).verdict, LB_FORWARD);
-	lb_fragment_table_stats(plane.dp->workers[home]->fragments.table, &stats);
+	lb_fragment_table_stats(plane.small.dp->workers[home]->fragments.table, &stats);
 	assert_int_equal(stats.live, 1);
 	rte_pktmbuf_free(m);
 	close_plane(&plane);
@@ -456,11 +421,11 @@ test_what_waits_is_given_up_in_time(void **state)
 	open_plane(&plane);
 	m = make(&plane, later);
 	assert_int_equal(run(&plane, find_home(&plane), m, true).verdict, DP_AWAY);
-	(void)dp_worker_hear(plane.dp->workers[find_home(&plane)], &nothing, 1 + second);
+	(void)dp_worker_hear(plane.small.dp->workers[find_home(&plane)], &nothing, 1 + second);
 	assert_null(nothing.settled.first);
-	(void)dp_worker_hear(plane.dp->workers[find_home(&plane)], &nothing, 2 + second);
+	(void)dp_worker_hear(plane.small.dp->workers[find_home(&plane)], &nothing, 2 + second);
 	assert_ptr_equal(nothing.settled.first, m);
-	dp_read_verdicts(plane.dp, counts);
+	dp_read_verdicts(plane.small.dp, counts);
 	assert_int_equal(counts[LB_DROP_FRAGMENT_UNMATCHED], 1);
 	rte_pktmbuf_free(m);
 	close_plane(&plane);
@@ -483,14 +448,14 @@ test_as_many_wait_as_are_configured_whatever_their_buffers(void **state)
 			.buffer_bytes = DP_PORT_XDP_ROOM},
 		DP_PORT_XDP_ROOM);
 	for (unsigned int i = 0; i <= n_waiting; i++) {
-		lb_fragment_table_stats(plane.dp->workers[0]->fragments.table, &stats);
+		lb_fragment_table_stats(plane.small.dp->workers[0]->fragments.table, &stats);
 		assert_int_equal(stats.waiting, i);
 		m = make_later(&plane, i);
 		assert_int_equal(run(&plane, 0, m, true).verdict, DP_AWAY);
 		/* Not one more: then the oldest makes room. */
 		assert_int_equal(free_all(&plane.burst.settled), i == n_waiting);
 	}
-	dp_worker_abandon(plane.dp->workers[0], &nothing);
+	dp_worker_abandon(plane.small.dp->workers[0], &nothing);
 	assert_int_equal(free_all(&nothing.settled), n_waiting);
 	close_plane(&plane);
 }
@@ -578,7 +543,7 @@ count_flows(const struct plane *plane)
 	for (unsigned int worker = 0; worker < 2; worker++) {
 		struct lb_flow_table_stats stats;
 
-		lb_flow_table_stats(plane->dp->workers[worker]->flows, &stats);
+		lb_flow_table_stats(plane->small.dp->workers[worker]->flows, &stats);
 		n += stats.live;
 	}
 	return n;
@@ -618,14 +583,15 @@ flood_with_later_ones(bool is_one_datagram)
 	for (unsigned int worker = 0; worker < 2; worker++) {
 		struct lb_fragment_stats stats;
 
-		lb_fragment_table_stats(plane.dp->workers[worker]->fragments.table, &stats);
+		lb_fragment_table_stats(plane.small.dp->workers[worker]->fragments.table,
+			&stats);
 		assert_true(stats.waiting <= n_waiting);
 		n_wait += stats.waiting;
-		dp_worker_abandon(plane.dp->workers[worker], &nothing);
+		dp_worker_abandon(plane.small.dp->workers[worker], &nothing);
 		n_dropped += free_all(&nothing.settled);
 	}
 	assert_int_equal(n_dropped, n_wait);
-	dp_read_verdicts(plane.dp, counts);
+	dp_read_verdicts(plane.small.dp, counts);
 	assert_int_equal(counts[LB_DROP_FRAGMENT_EXCESS], n_flood - n_wait);
 	/* The last others had the place of one each at their homes, which may be one. */
 	if (is_one_datagram)

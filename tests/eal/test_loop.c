@@ -12,50 +12,24 @@
 #include <unistd.h>
 
 #include "capture_builder.h"
-#include "cfg_yaml.h"
-#include "ctl_apply.h"
 #include "dp_handoff.h"
 #include "dp_loop.h"
 #include "dp_plane.h"
 #include "expect.h"
 #include "packet_builder.h"
+#include "small_plane.h"
 
-static const char config[] =
-	"dataplane:\n"
-	"  ports:\n"
-	"    - {name: wan, device: net_null0, addresses: [192.0.2.1/24]}\n"
-	"    - {name: lan, device: net_null1, addresses: [192.0.3.1/24]}\n"
-	"services:\n"
-	"  - name: web\n"
-	"    address: 198.51.100.10\n"
-	"    protocol: any\n"
-	"    port: any\n"
-	"    table: {algorithm: maglev, size: 251}\n"
-	"    backends: [{name: a, address: 10.0.0.1}, {name: b, address: 10.0.0.2}]\n";
+#define N_WORKERS 2u
+#define N_PORTS   5u
+#define N_BUFFERS 1023u
+#define N_ROUNDS  20u
+#define WAITS_MAX 3000u
+#define WAIT_NS   10000000
+#define ACK       0x10
+#define SERVED    "198.51.100.10"
+#define NOBODY    "198.51.100.99"
 
-#define N_WORKERS  2u
-#define N_BACKENDS 2u
-#define N_PORTS    5u
-#define N_BUFFERS  1023u
-#define N_ROUNDS   20u
-#define WAITS_MAX  3000u
-#define WAIT_NS    10000000
-#define ACK        0x10
-#define SERVED     "198.51.100.10"
-#define NOBODY     "198.51.100.99"
-
-/* With one queue of either kind: the second worker leaves what it sends to the first. */
-static struct dp_port_conf ports[N_PORTS];
-static char devices[N_PORTS][128];
-static unsigned int n_used;
 static char received[CAPTURE_PATH_BYTES]; /* by the last port */
-
-struct plane {
-	struct cfg_model model;
-	struct ctl_apply *apply;
-	struct dp *dp;
-	struct rte_mempool *pool;
-};
 
 static size_t
 build(uint8_t *frame, const char *dst, unsigned int flow)
@@ -94,24 +68,9 @@ save_capture(void)
 static int
 start(void **state)
 {
-	const struct dp_start_conf conf = {.program = "test_loop",
-		.ports = ports,
-		.n_ports = N_PORTS,
-		.n_workers = N_WORKERS,
-		.instance = "test_loop"};
-
 	(void)state;
 	save_capture();
-	for (unsigned int i = 0; i < N_PORTS; i++) {
-		const bool is_last = i == N_PORTS - 1;
-
-		(void)snprintf(devices[i], sizeof(devices[i]),
-			"net_pcap%u,%s%s%stx_pcap=/dev/null", i, is_last ? "rx_pcap=" : "",
-			is_last ? received : "", is_last ? "," : "");
-		ports[i] =
-			(struct dp_port_conf){.name = "wan", .device = devices[i], .mtu = 1500};
-	}
-	return dp_start(&conf, stderr);
+	return small_plane_start("test_loop", N_WORKERS, N_PORTS, received);
 }
 
 static int
@@ -123,25 +82,23 @@ end(void **state)
 
 /* The first backend is behind the first port, the other behind the last. */
 static void
-publish(struct plane *plane, unsigned int n_ports)
+publish(struct small_plane *plane, unsigned int n_ports)
 {
-	struct ctl_path items[N_BACKENDS];
-	const struct ctl_paths paths = {.items = items, .n_items = N_BACKENDS};
-	struct dp_snapshot *snapshot;
+	struct ctl_path paths[SMALL_PLANE_BACKENDS];
 
-	for (unsigned int i = 0; i < N_BACKENDS; i++)
-		items[i] = (struct ctl_path){
+	for (unsigned int i = 0; i < SMALL_PLANE_BACKENDS; i++)
+		paths[i] = (struct ctl_path){
 			.dst = plane->model.services[0].backends[i].address,
 			.port = (uint16_t)(i == 0 ? 0 : n_ports - 1),
 			.is_resolved = true,
 			.mac = {{2, 0, 0, 0, 1, (uint8_t)i}},
 		};
-	assert_int_equal(ctl_apply_build(plane->apply, &plane->model, &paths, stderr,
-				 &snapshot),
-		0);
-	dp_publish(plane->dp, snapshot);
+	small_plane_publish(plane, paths);
 	/* For long, so that a flow is known from its second packet on. */
 	for (unsigned int i = 0; i < N_WORKERS; i++) {
+		const struct dp_snapshot *snapshot =
+			atomic_load_explicit(&plane->dp->current, memory_order_relaxed);
+
 		plane->dp->workers[i]->match_print = snapshot->match_print;
 		plane->dp->workers[i]->n_losses = snapshot->n_losses;
 		plane->dp->workers[i]->match_since_ns = 0;
@@ -149,72 +106,39 @@ publish(struct plane *plane, unsigned int n_ports)
 }
 
 static void
-open_plane(struct plane *plane, unsigned int n_ports)
+open_plane(struct small_plane *plane, unsigned int n_ports)
 {
-	struct dp_conf conf = {.n_workers = N_WORKERS};
+	const struct small_plane_conf conf = {.dp = {.n_workers = N_WORKERS},
+		.now_ns = dp_now_ns(),
+		.n_ports = n_ports,
+		.n_buffers = N_BUFFERS,
+		.buffer_bytes = RTE_MBUF_DEFAULT_BUF_SIZE};
 
-	memset(plane, 0, sizeof(*plane));
-	assert_int_equal(cfg_read_text_model("config", config, sizeof(config) - 1, stderr,
-				 &plane->model),
-		0);
-	conf.flows = ctl_apply_flow_conf(&plane->model);
-	assert_int_equal(ctl_apply_create(&plane->apply), 0);
-	assert_int_equal(dp_create(&conf, dp_now_ns(), &plane->dp), 0);
-	/* Closed, a device is gone: each test has its own. */
-	assert_true(n_used + n_ports <= N_PORTS);
-	assert_int_equal(dp_open_ports(plane->dp, &ports[n_used], n_ports, stderr), 0);
-	n_used += n_ports;
+	small_plane_open(plane, &conf);
 	assert_int_equal(plane->dp->ports[0].nic.n_tx, 1);
 	publish(plane, n_ports);
-	plane->pool = rte_pktmbuf_pool_create("loop", N_BUFFERS, 0, DP_BESIDE_BYTES,
-		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
-	assert_non_null(plane->pool);
 }
 
 static void
-close_plane(struct plane *plane)
-{
-	/* Each packet that was made has come back, once. */
-	assert_int_equal(rte_mempool_avail_count(plane->pool), N_BUFFERS);
-	dp_destroy(plane->dp);
-	rte_mempool_free(plane->pool);
-	ctl_apply_destroy(plane->apply);
-	cfg_model_fini(&plane->model);
-}
-
-static struct rte_mbuf *
-make(struct plane *plane, const uint8_t *frame, size_t n)
-{
-	struct rte_mbuf *m = rte_pktmbuf_alloc(plane->pool);
-
-	assert_non_null(m);
-	memcpy(rte_pktmbuf_append(m, (uint16_t)n), frame, n);
-	m->port = plane->dp->ports[0].nic.id;
-	/* What lies beside it is of another life. */
-	memset(dp_beside(m), 0xff, sizeof(*dp_beside(m)));
-	return m;
-}
-
-static void
-mail(struct plane *plane, unsigned int worker, struct rte_mbuf *m)
+mail(struct small_plane *plane, unsigned int worker, struct rte_mbuf *m)
 {
 	assert_int_equal(rte_ring_enqueue(plane->dp->mail[worker].packets, m), 0);
 }
 
 static void
-mail_segments(struct plane *plane, unsigned int worker, const char *dst, unsigned int n)
+mail_segments(struct small_plane *plane, unsigned int worker, const char *dst, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		uint8_t frame[PB_FRAME_MAX];
 		const size_t n_bytes = build(frame, dst, i);
 
-		mail(plane, worker, make(plane, frame, n_bytes));
+		mail(plane, worker, small_plane_make(plane, frame, n_bytes));
 	}
 }
 
 /* A datagram's last fragment before its first, at home: it waits, and leaves after that. */
 static void
-mail_datagram(struct plane *plane, unsigned int worker)
+mail_datagram(struct small_plane *plane, unsigned int worker)
 {
 	for (unsigned int i = 1; i < 255; i++) {
 		char src[16];
@@ -227,11 +151,12 @@ mail_datagram(struct plane *plane, unsigned int worker)
 		struct rte_mbuf *m;
 
 		(void)snprintf(src, sizeof(src), "203.0.113.%u", i);
-		m = make(plane, frame, pb_build(last, frame));
+		m = small_plane_make(plane, frame, pb_build(last, frame));
 		assert_int_equal(dp_mbuf_parse(m, m->pkt_len, &packet), LB_FORWARD);
 		if (dp_handoff_home(&packet, N_WORKERS) == worker) {
 			mail(plane, worker, m);
-			mail(plane, worker, make(plane, frame, pb_build(first, frame)));
+			mail(plane, worker,
+				small_plane_make(plane, frame, pb_build(first, frame)));
 			return;
 		}
 		rte_pktmbuf_free(m);
@@ -239,26 +164,14 @@ mail_datagram(struct plane *plane, unsigned int worker)
 	fail_msg("no datagram has that home");
 }
 
-/* All verdicts there are: those wanted, and no other. */
-static void
-expect_verdicts(const struct plane *plane, const char *what, const uint64_t want[LB_N_VERDICTS])
-{
-	uint64_t counts[LB_N_VERDICTS];
-
-	dp_read_verdicts(plane->dp, counts);
-	for (unsigned int v = 0; v < LB_N_VERDICTS; v++)
-		EXPECT(counts[v] == want[v], "%s: verdict %u: %lu, want %lu", what, v,
-			(unsigned long)counts[v], (unsigned long)want[v]);
-}
-
 /* So many frames have left, to both backends, each by its port. */
 static void
-expect_sent(const struct plane *plane, const char *what, uint64_t n)
+expect_sent(const struct small_plane *plane, const char *what, uint64_t n)
 {
-	uint64_t by_port[N_BACKENDS] = {0};
+	uint64_t by_port[SMALL_PLANE_BACKENDS] = {0};
 	uint64_t n_sent = 0;
 
-	for (uint32_t id = 0; id < N_BACKENDS; id++) {
+	for (uint32_t id = 0; id < SMALL_PLANE_BACKENDS; id++) {
 		struct dp_backend_counts counts;
 
 		dp_read_backend(plane->dp, id, &counts);
@@ -301,7 +214,7 @@ test_a_known_burst_that_is_not_sent_at_once_goes_where_it_should(void **state)
 		const unsigned int worker = rows[i].worker;
 		const uint64_t n = UINT64_C(2) * DP_BURST_MAX + 2;
 		uint64_t want[LB_N_VERDICTS] = {[LB_TO_KERNEL] = DP_BURST_MAX - 2};
-		struct plane plane;
+		struct small_plane plane;
 
 		open_plane(&plane, rows[i].n_ports);
 		dp_port_set_down(plane.dp, 0, rows[i].is_down, false);
@@ -314,16 +227,16 @@ test_a_known_burst_that_is_not_sent_at_once_goes_where_it_should(void **state)
 		dp_loop_empty_rings(plane.dp->lcores[0].loop);
 
 		want[rows[i].is_down ? LB_DROP_PORT_DOWN : LB_FORWARD] = n;
-		expect_verdicts(&plane, rows[i].what, want);
+		small_plane_expect_verdicts(&plane, rows[i].what, want);
 		expect_sent(&plane, rows[i].what, rows[i].is_down ? 0 : n);
 		dp_stop(plane.dp);
-		close_plane(&plane);
+		small_plane_close(&plane);
 	}
 }
 
 /* Wait until the device has handed over what it has. @return how many that is. */
 static uint64_t
-wait_for_device(const struct plane *plane, uint64_t n)
+wait_for_device(const struct small_plane *plane, uint64_t n)
 {
 	const struct timespec pause = {.tv_nsec = WAIT_NS};
 	struct rte_eth_stats stats = {0};
@@ -346,7 +259,7 @@ test_as_many_are_counted_as_the_device_hands_over(void **state)
 	uint64_t counts[LB_N_VERDICTS];
 	uint64_t n_received;
 	uint64_t n_counted = 0;
-	struct plane plane;
+	struct small_plane plane;
 
 	(void)state;
 	open_plane(&plane, 1);
@@ -362,7 +275,7 @@ test_as_many_are_counted_as_the_device_hands_over(void **state)
 		(unsigned long)n_received);
 	EXPECT(counts[LB_TO_KERNEL] <= n_nobody, "%lu are the kernel's, want %lu",
 		(unsigned long)counts[LB_TO_KERNEL], (unsigned long)n_nobody);
-	close_plane(&plane);
+	small_plane_close(&plane);
 }
 
 int
