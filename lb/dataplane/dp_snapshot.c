@@ -16,6 +16,7 @@
 #include "lb_tunnel.h"
 
 #define N_UDP_PORTS ((size_t)UINT16_MAX + 1)
+#define LIVE_BITS   64u /* of a word of dp_snapshot.live */
 
 /* Memory for a picker of the table. */
 static int
@@ -509,12 +510,19 @@ dp_snapshot_is_martian(const struct dp_snapshot *snapshot, const struct lb_addr 
 	return lb_martian_source(snapshot->match, snapshot->own, snapshot->n_own, source, dst);
 }
 
+static uint32_t
+live_words(const struct dp_snapshot *snapshot)
+{
+	return (snapshot->n_ids + LIVE_BITS - 1) / LIVE_BITS;
+}
+
 bool
 dp_snapshot_has_lost(const struct dp_snapshot *snapshot, const struct dp_snapshot *next)
 {
-	for (uint32_t id = 0; id < snapshot->n_ids; id++)
-		if (snapshot->backends[id].is_live &&
-			dp_snapshot_live_backend(next, id) == NULL)
+	const uint32_t n_next = live_words(next);
+
+	for (uint32_t i = 0; i < live_words(snapshot); i++)
+		if ((snapshot->live[i] & ~(i < n_next ? next->live[i] : 0)) != 0)
 			return true;
 	return false;
 }
@@ -574,6 +582,9 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 	if (snapshot->backends_mem == NULL)
 		goto free_taken;
 	snapshot->backends = snapshot->backends_mem;
+	snapshot->live = calloc(live_words(snapshot) + 1, sizeof(*snapshot->live));
+	if (snapshot->live == NULL)
+		goto free_taken;
 
 	for (size_t i = 0; i < conf->n_backends; i++) {
 		const struct dp_backend_conf *from = &conf->backends[i];
@@ -585,6 +596,8 @@ build_backends(struct dp_snapshot *snapshot, const struct dp_snapshot_conf *conf
 			goto free_taken;
 		is_taken[from->id] = 1;
 		fill_backend(to, from, conf);
+		snapshot->live[from->id / LIVE_BITS] |= (uint64_t)from->is_live
+							<< from->id % LIVE_BITS;
 		if ((uint32_t)to->mtu - to->encap.n_bytes < snapshot->fits_bytes)
 			snapshot->fits_bytes = (uint32_t)to->mtu - to->encap.n_bytes;
 		note_kind(snapshot, to->kind, &conf->services[from->service]);
@@ -714,6 +727,7 @@ dp_snapshot_destroy(struct dp_snapshot *snapshot)
 	free(snapshot->networks_mem);
 	free(snapshot->answering_mem);
 	dp_memory_free(snapshot->backends_mem, snapshot->n_ids * sizeof(struct dp_backend));
+	free(snapshot->live);
 	dp_memory_free(snapshot->match_mem, snapshot->match_bytes);
 	free(snapshot);
 }

@@ -160,6 +160,9 @@ struct dp_snapshot {
 	struct dp_service *services_mem;
 	size_t n_services;
 	struct dp_backend *backends_mem;
+	/** By backend id a bit, 64 ids a word: is_live, as a comparison of snapshots reads it.
+	 */
+	uint64_t *live;
 	uint8_t *tunnels_mem;
 	struct dp_answering_port *answering_mem;
 	struct lb_prefix *networks_mem;
