@@ -28,15 +28,11 @@ lb_hash_key(struct lb_hash_keyed *out, const uint64_t secret[static 2])
 {
 	uint64_t n = 0;
 
-	for (size_t half = 0; half < 2; half++) {
-		for (size_t i = 0; i < LB_N_ELEMENTS(out->v4[half]); i++)
-			out->v4[half][i] =
-				XXH3_64bits_withSeed(secret, 2 * sizeof(secret[0]), n++);
-		for (size_t i = 0; i < LB_N_ELEMENTS(out->v6[half]); i++)
-			out->v6[half][i] =
-				XXH3_64bits_withSeed(secret, 2 * sizeof(secret[0]), n++);
-		out->v6[half][LB_N_ELEMENTS(out->v6[half]) - 1] |= 1;
-	}
+	for (size_t i = 0; i < LB_N_ELEMENTS(out->v4); i++)
+		out->v4[i] = XXH3_64bits_withSeed(secret, 2 * sizeof(secret[0]), n++);
+	for (size_t i = 0; i < LB_N_ELEMENTS(out->v6); i++)
+		out->v6[i] = XXH3_64bits_withSeed(secret, 2 * sizeof(secret[0]), n++);
+	out->v6[LB_N_ELEMENTS(out->v6) - 1] |= 1;
 }
 
 void

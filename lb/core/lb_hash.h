@@ -19,11 +19,14 @@
  * What a flow is known by: a hash of its key that nobody can aim at, who does not know the
  * secret it is keyed with.
  *
- * Each half is a sum of products of the key's words and the secret's, NH of UMAC (Black et al.,
- * CRYPTO 1999): 128 bits of which are the same for two keys with probability 2^-64 at most,
- * whoever chooses them. They are folded to 64. The halves have secrets of their own.
+ * It is drawn from a sum of products of the key's words and the secret's, NH of UMAC (Black et
+ * al., CRYPTO 1999): 128 bits, which are the same for two keys with probability 2^-64 at most,
+ * whoever chooses them. Of what a flow table keeps, place and half of pick, that is no theorem;
+ * but where words are so narrow, w bits, that all pairs of keys can be tried with all secrets,
+ * it is the same with 2^-w, times 1.6 at most.
  *
- * Of place the top bits are to be taken first, of pick any.
+ * Of place the top bits are to be taken first, of pick the low ones; which tell nothing alone:
+ * keys that differ little may have the same.
  */
 struct lb_flow_hash {
 	uint64_t place; /**< where the flow is in its table */
@@ -32,8 +35,8 @@ struct lb_flow_hash {
 
 /** A secret, drawn out to the words that keys of flows meet. */
 struct lb_hash_keyed {
-	uint64_t v4[2][2]; /**< of either half */
-	uint64_t v6[2][5]; /**< the last one odd */
+	uint64_t v4[2];
+	uint64_t v6[5]; /**< the last one odd */
 };
 
 /** Draw it out. @param secret  Random in the daemon, fixed in a replay. */

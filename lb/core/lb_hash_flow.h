@@ -36,48 +36,44 @@ lb_hash_words_v4(const struct lb_flow_words *words)
 	};
 }
 
+/* 2^64 over the golden ratio: multiples of it lie evenly (Knuth, TAOCP 3, section 6.4). */
+#define LB_HASH_GOLDEN UINT64_C(0x9e3779b97f4a7c15)
+
 /*
- * A fold's bits, in an order of their own where keys differ little, spread by a product, which
- * can be undone, of which the top bits are of all of them (Knuth, TAOCP 3, section 6.4).
+ * Both are of all bits of a sum of 128. Keys that differ little have sums that are little, or
+ * some multiple of a secret, apart: the product spreads what of that is in the high half.
  */
-static inline uint64_t
-lb_hash_spread(uint64_t fold)
+static inline struct lb_flow_hash
+lb_hash_of_sum(struct lb_mul_sum sum)
 {
-	return fold * UINT64_C(0x9e3779b97f4a7c15);
+	return (struct lb_flow_hash){
+		.place = sum.high * LB_HASH_GOLDEN + sum.low,
+		.pick = (sum.high << 32 | sum.high >> 32) ^ sum.low,
+	};
 }
 
 static inline struct lb_flow_hash
 lb_hash_flow_v4(const struct lb_hash_keyed *keyed, const struct lb_flow_v4 *key)
 {
-	const uint64_t a = key->addresses;
-	const uint64_t b = key->rest;
+	const uint64_t *s = keyed->v4;
 
-	return (struct lb_flow_hash){
-		.place = lb_hash_spread(lb_mul_fold(a + keyed->v4[0][0], b + keyed->v4[0][1])),
-		.pick = lb_mul_fold(a + keyed->v4[1][0], b + keyed->v4[1][1]),
-	};
+	return lb_hash_of_sum(lb_mul(key->addresses + s[0], key->rest + s[1]));
 }
 
 /*
  * NH of four words; and the fifth, which is of 40 bits, times an odd number: where that alone
  * differs, so does the sum. NH's bound holds for any difference of two sums.
  */
-static inline uint64_t
-lb_hash_half_v6(const uint64_t s[static 5], const uint64_t w[static 5])
-{
-	struct lb_mul_sum sum = lb_mul(w[0] + s[0], w[1] + s[1]);
-
-	sum = lb_mul_add(sum, w[2] + s[2], w[3] + s[3]);
-	return (sum.high + w[4] * s[4]) ^ sum.low;
-}
-
 static inline struct lb_flow_hash
 lb_hash_flow_v6(const struct lb_hash_keyed *keyed, const struct lb_flow_words *key)
 {
-	return (struct lb_flow_hash){
-		.place = lb_hash_spread(lb_hash_half_v6(keyed->v6[0], key->word)),
-		.pick = lb_hash_half_v6(keyed->v6[1], key->word),
-	};
+	const uint64_t *s = keyed->v6;
+	const uint64_t *w = key->word;
+	struct lb_mul_sum sum = lb_mul(w[0] + s[0], w[1] + s[1]);
+
+	sum = lb_mul_add(sum, w[2] + s[2], w[3] + s[3]);
+	sum.high += w[4] * s[4];
+	return lb_hash_of_sum(sum);
 }
 
 /** The same as lb_hash_flow(). */
@@ -102,7 +98,7 @@ lb_hash_entropy_v4(const struct lb_flow_v4 *key)
 	const uint64_t fold =
 		lb_mul_fold(key->addresses ^ LB_HASH_ENTROPY_1, key->rest ^ LB_HASH_ENTROPY_2);
 
-	return (uint32_t)(lb_hash_spread(fold) >> 32);
+	return (uint32_t)(fold * LB_HASH_GOLDEN >> 32);
 }
 
 static inline uint32_t
@@ -112,7 +108,7 @@ lb_hash_entropy_v6(const struct lb_flow_words *key)
 	const uint64_t fold =
 		lb_mul_fold(w[0] ^ w[2] ^ LB_HASH_ENTROPY_1, w[1] ^ w[3] ^ LB_HASH_ENTROPY_2);
 
-	return (uint32_t)(lb_hash_spread(fold ^ w[4] * LB_HASH_ENTROPY_1) >> 32);
+	return (uint32_t)((fold ^ w[4] * LB_HASH_ENTROPY_1) * LB_HASH_GOLDEN >> 32);
 }
 
 /* XXH3's last step. */

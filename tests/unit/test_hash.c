@@ -113,38 +113,77 @@ test_every_byte_of_a_key_counts(void **state)
 	}
 }
 
-/* Keys that differ little, as those of one client do, are spread as random ones would be. */
+#define SPREAD_KEYS   (1u << 16)
+#define SPREAD_PLACES (1u << 10)
+
+/* Ten bits of what is made of a key. */
+static uint32_t
+ten_bits_of(const struct lb_hash_keyed *keyed, const struct lb_flow_key *key,
+	unsigned int which)
+{
+	const struct lb_flow_hash hash = lb_hash_flow(keyed, key);
+
+	switch (which) {
+	case 0: /* a bucket's */
+		return (uint32_t)(hash.place >> 54);
+	case 1: /* the other bucket's */
+		return hash.place % SPREAD_PLACES;
+	case 2: /* an outer source port's */
+		return lb_hash_entropy(key) >> 22;
+	default: /* a flow label's */
+		return lb_hash_entropy(key) % SPREAD_PLACES;
+	}
+}
+
+static void
+expect_spread(const struct lb_flow_key keys[static SPREAD_KEYS], unsigned int which,
+	const char *what)
+{
+	static const uint64_t secret[2] = {3, 4};
+	uint32_t counts[SPREAD_PLACES] = {0};
+	const double even = (double)SPREAD_KEYS / SPREAD_PLACES;
+	struct lb_hash_keyed keyed;
+	double chi = 0;
+
+	lb_hash_key(&keyed, secret);
+	for (size_t i = 0; i < SPREAD_KEYS; i++)
+		counts[ten_bits_of(&keyed, &keys[i], which)]++;
+	for (size_t i = 0; i < SPREAD_PLACES; i++)
+		chi += (counts[i] - even) * (counts[i] - even) / even;
+	/* 1023 degrees of freedom: six deviations. */
+	EXPECT(chi < 1023 + 6 * 45.2, "%s, %u: %f", what, which, chi);
+}
+
+/* Keys that differ little, as those of one client or one network do, are spread as random ones
+ * would be. */
 static void
 test_neighbours_are_spread(void **state)
 {
-	enum { N = 1 << 16, PLACES = 1 << 10 };
-	static const uint64_t secret[2] = {3, 4};
-	static uint32_t counts[2][2][PLACES];
-	struct lb_flow_key keys[] = {counted_key(), counted_v4_key()};
-	struct lb_hash_keyed keyed;
+	static const struct {
+		const char *name;
+		bool is_v4;
+		size_t at; /* the two bytes that count, the first the higher */
+	} rows[] = {
+		{"ports of an IPv6 client", false, offsetof(struct lb_flow_key, sport_be)},
+		{"ports of an IPv4 client", true, offsetof(struct lb_flow_key, sport_be)},
+		{"hosts of an IPv6 network", false, 14},
+		{"networks of an IPv6 site", false, 6},
+		{"hosts of an IPv4 network", true, 14},
+		{"services of an IPv6 network", false, 30},
+	};
+	static struct lb_flow_key keys[SPREAD_KEYS];
 
 	(void)state;
-	lb_hash_key(&keyed, secret);
-	for (size_t k = 0; k < LB_N_ELEMENTS(keys); k++) {
-		for (uint32_t port = 0; port < N; port++) {
-			struct lb_flow_hash hash;
+	for (size_t k = 0; k < LB_N_ELEMENTS(rows); k++) {
+		for (uint32_t i = 0; i < SPREAD_KEYS; i++) {
+			uint8_t *bytes = (uint8_t *)&keys[i];
 
-			keys[k].sport_be = (uint16_t)port;
-			hash = lb_hash_flow(&keyed, &keys[k]);
-			counts[k][0][hash.place >> 54]++; /* as PLACES are */
-			counts[k][1][lb_hash_entropy(&keys[k]) >> 22]++;
+			keys[i] = rows[k].is_v4 ? counted_v4_key() : counted_key();
+			bytes[rows[k].at] = (uint8_t)(i >> 8);
+			bytes[rows[k].at + 1] = (uint8_t)i;
 		}
-		for (size_t which = 0; which < 2; which++) {
-			double chi = 0;
-
-			for (size_t i = 0; i < PLACES; i++) {
-				const double off = counts[k][which][i] - (double)N / PLACES;
-
-				chi += off * off / ((double)N / PLACES);
-			}
-			/* 1023 degrees of freedom: six deviations. */
-			EXPECT(chi < 1023 + 6 * 45.2, "key %zu, %zu: %f", k, which, chi);
-		}
+		for (unsigned int which = 0; which < 4; which++)
+			expect_spread(keys, which, rows[k].name);
 	}
 }
 
@@ -229,10 +268,10 @@ multiply(uint64_t a, uint64_t b, uint64_t *high, uint64_t *low)
 	*low = two << 32 | (lowest & UINT32_MAX);
 }
 
-/* A way to hash, and half of what it should come to, the place's or the pick's. */
+/* A way to hash, and the sum of 128 bits that its hash is to be drawn from. */
 typedef struct lb_flow_hash (
 	*hash_fn)(const struct lb_hash_keyed *keyed, const struct lb_flow_words *words);
-typedef uint64_t (*half_fn)(const struct lb_hash_keyed *keyed, size_t half, const uint64_t *w);
+typedef struct lb_mul_sum (*sum_fn)(const struct lb_hash_keyed *keyed, const uint64_t *w);
 
 static struct lb_flow_hash
 hash_v4(const struct lb_hash_keyed *keyed, const struct lb_flow_words *words)
@@ -242,15 +281,14 @@ hash_v4(const struct lb_hash_keyed *keyed, const struct lb_flow_words *words)
 	return lb_hash_flow_v4(keyed, &v4);
 }
 
-static uint64_t
-half_v4(const struct lb_hash_keyed *keyed, size_t half, const uint64_t *w)
+static struct lb_mul_sum
+sum_v4(const struct lb_hash_keyed *keyed, const uint64_t *w)
 {
-	const uint64_t *s = keyed->v4[half];
-	uint64_t high;
-	uint64_t low;
+	const uint64_t *s = keyed->v4;
+	struct lb_mul_sum sum;
 
-	multiply(w[0] + s[0], w[1] + s[1], &high, &low);
-	return high ^ low;
+	multiply(w[0] + s[0], w[1] + s[1], &sum.high, &sum.low);
+	return sum;
 }
 
 static struct lb_flow_hash
@@ -259,21 +297,23 @@ hash_v6(const struct lb_hash_keyed *keyed, const struct lb_flow_words *words)
 	return lb_hash_flow_v6(keyed, words);
 }
 
-static uint64_t
-half_v6(const struct lb_hash_keyed *keyed, size_t half, const uint64_t *w)
+static struct lb_mul_sum
+sum_v6(const struct lb_hash_keyed *keyed, const uint64_t *w)
 {
-	const uint64_t *s = keyed->v6[half];
-	uint64_t high[2];
-	uint64_t low[2];
+	const uint64_t *s = keyed->v6;
+	struct lb_mul_sum sum;
+	uint64_t high;
+	uint64_t low;
 
-	multiply(w[0] + s[0], w[1] + s[1], &high[0], &low[0]);
-	multiply(w[2] + s[2], w[3] + s[3], &high[1], &low[1]);
-	return (high[0] + high[1] + (low[0] + low[1] < low[0]) + w[4] * s[4]) ^
-	       (low[0] + low[1]);
+	multiply(w[0] + s[0], w[1] + s[1], &sum.high, &sum.low);
+	multiply(w[2] + s[2], w[3] + s[3], &high, &low);
+	sum.low += low;
+	sum.high += high + (sum.low < low) + w[4] * s[4];
+	return sum;
 }
 
 static void
-expect_known_by(hash_fn hash, half_fn half)
+expect_known_by(hash_fn hash, sum_fn sum_of)
 {
 	static const uint64_t secret[2] = {5, 6};
 	uint64_t random = 1;
@@ -283,26 +323,27 @@ expect_known_by(hash_fn hash, half_fn half)
 	for (unsigned int i = 0; i < 10000; i++) {
 		const struct lb_flow_words words = {{xrand(&random), xrand(&random),
 			xrand(&random), xrand(&random), xrand(&random) >> 24}};
+		const struct lb_mul_sum sum = sum_of(&keyed, words.word);
 		const struct lb_flow_hash got = hash(&keyed, &words);
 
-		assert_int_equal(got.place,
-			UINT64_C(0x9e3779b97f4a7c15) * half(&keyed, 0, words.word));
-		assert_int_equal(got.pick, half(&keyed, 1, words.word));
+		assert_int_equal(got.place, sum.high * UINT64_C(0x9e3779b97f4a7c15) + sum.low);
+		assert_int_equal(got.pick >> 32, (uint32_t)sum.high ^ sum.low >> 32);
+		assert_int_equal((uint32_t)got.pick, sum.high >> 32 ^ (uint32_t)sum.low);
 	}
 }
 
 static void
-test_an_ipv4_flow_is_known_by_two_products(void **state)
+test_an_ipv4_flow_is_known_by_a_product(void **state)
 {
 	(void)state;
-	expect_known_by(hash_v4, half_v4);
+	expect_known_by(hash_v4, sum_v4);
 }
 
 static void
-test_an_ipv6_flow_is_known_by_sums_of_products(void **state)
+test_an_ipv6_flow_is_known_by_a_sum_of_products(void **state)
 {
 	(void)state;
-	expect_known_by(hash_v6, half_v6);
+	expect_known_by(hash_v6, sum_v6);
 }
 
 /* The same on every balancer, and as long as there are flows: pinned. */
@@ -315,6 +356,58 @@ test_entropy_is_pinned(void **state)
 	(void)state;
 	assert_int_equal(lb_hash_entropy(&key), 0xae0d188du);
 	assert_int_equal(lb_hash_entropy(&v4), 0xd2a34207u);
+}
+
+/*
+ * The same of words of 6 bits in the place of 64: of the product of two, all of its place and
+ * half of its pick, as a flow table keeps them.
+ */
+#define NARROW_BITS 6u
+#define NARROW_ALL  (1u << NARROW_BITS)
+#define NARROW_MASK (NARROW_ALL - 1)
+
+static uint32_t
+narrow_hash(uint32_t product)
+{
+	const uint32_t golden = 0x9e3779b9u >> (32 - NARROW_BITS) | 1;
+	const uint32_t high = product / NARROW_ALL;
+	const uint32_t low = product % NARROW_ALL;
+	const uint32_t place = (high * golden + low) & NARROW_MASK;
+	const uint32_t half_pick = (high >> NARROW_BITS / 2) ^ low % (1u << NARROW_BITS / 2);
+
+	return place | half_pick % (1u << NARROW_BITS / 2) << NARROW_BITS;
+}
+
+/* Of all secrets, which stand for all first keys: how many do not tell a second from it. */
+static uint32_t
+count_same(const uint16_t hashes[static NARROW_ALL * NARROW_ALL], uint32_t off_a,
+	uint32_t off_b)
+{
+	uint32_t n = 0;
+
+	for (uint32_t a = 0; a < NARROW_ALL; a++)
+		for (uint32_t b = 0; b < NARROW_ALL; b++)
+			n += hashes[a * b] ==
+			     hashes[((a + off_a) & NARROW_MASK) * ((b + off_b) & NARROW_MASK)];
+	return n;
+}
+
+static void
+test_no_two_narrow_keys_are_the_same_for_many_secrets(void **state)
+{
+	static uint16_t hashes[NARROW_ALL * NARROW_ALL];
+	uint32_t worst = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < NARROW_ALL * NARROW_ALL; i++)
+		hashes[i] = (uint16_t)narrow_hash(i);
+	for (uint32_t off = 1; off < NARROW_ALL * NARROW_ALL; off++) {
+		const uint32_t n = count_same(hashes, off / NARROW_ALL, off % NARROW_ALL);
+
+		worst = n > worst ? n : worst;
+	}
+	/* Of 4096 secrets 64 would be one in 2^6. */
+	EXPECT(worst <= 78, "%u of %u", worst, NARROW_ALL * NARROW_ALL);
 }
 
 static void
@@ -353,8 +446,9 @@ main(void)
 		cmocka_unit_test(test_an_affinity_leaves_out_what_it_says),
 		cmocka_unit_test(test_picks_are_pinned),
 		cmocka_unit_test(test_keys_pick_as_their_bytes),
-		cmocka_unit_test(test_an_ipv4_flow_is_known_by_two_products),
-		cmocka_unit_test(test_an_ipv6_flow_is_known_by_sums_of_products),
+		cmocka_unit_test(test_an_ipv4_flow_is_known_by_a_product),
+		cmocka_unit_test(test_an_ipv6_flow_is_known_by_a_sum_of_products),
+		cmocka_unit_test(test_no_two_narrow_keys_are_the_same_for_many_secrets),
 		cmocka_unit_test(test_entropy_is_pinned),
 		cmocka_unit_test(test_neighbours_are_spread),
 	};
