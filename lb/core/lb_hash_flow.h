@@ -87,28 +87,32 @@ lb_hash_flow_keyed(const struct lb_hash_keyed *keyed, const struct lb_flow_key *
 					: lb_hash_flow_v6(keyed, &words);
 }
 
-/* Of any numbers; these are the first digits of pi. */
+/* Of any numbers of many bits, since keys may have few; these are the first digits of pi. */
 #define LB_HASH_ENTROPY_1 UINT64_C(0x243f6a8885a308d3)
 #define LB_HASH_ENTROPY_2 UINT64_C(0x13198a2e03707344)
+
+static inline uint32_t
+lb_hash_entropy_of(uint64_t a, uint64_t b)
+{
+	const struct lb_mul_sum product = lb_mul(a ^ LB_HASH_ENTROPY_1, b ^ LB_HASH_ENTROPY_2);
+
+	return (uint32_t)(lb_hash_of_sum(product).place >> 32);
+}
 
 /** lb_hash_entropy(). */
 static inline uint32_t
 lb_hash_entropy_v4(const struct lb_flow_v4 *key)
 {
-	const uint64_t fold =
-		lb_mul_fold(key->addresses ^ LB_HASH_ENTROPY_1, key->rest ^ LB_HASH_ENTROPY_2);
-
-	return (uint32_t)(fold * LB_HASH_GOLDEN >> 32);
+	return lb_hash_entropy_of(key->addresses, key->rest);
 }
 
+/* Hosts of a network differ in their last bytes mostly; ports lie far from those. */
 static inline uint32_t
 lb_hash_entropy_v6(const struct lb_flow_words *key)
 {
 	const uint64_t *w = key->word;
-	const uint64_t fold =
-		lb_mul_fold(w[0] ^ w[2] ^ LB_HASH_ENTROPY_1, w[1] ^ w[3] ^ LB_HASH_ENTROPY_2);
 
-	return (uint32_t)((fold ^ w[4] * LB_HASH_ENTROPY_1) * LB_HASH_GOLDEN >> 32);
+	return lb_hash_entropy_of(w[0] ^ w[2], w[1] ^ w[3] ^ w[4]);
 }
 
 /* XXH3's last step. */
