@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_ethdev.h>
+
 #include "capture_builder.h"
 #include "dp.h"
 #include "dp_port_fit.h"
@@ -77,6 +79,10 @@ end(void **state)
 	int ret = 0;
 
 	(void)state;
+	/* What is refused has not been closed. */
+	for (uint16_t id = 0; id < RTE_MAX_ETHPORTS; id++)
+		if (rte_eth_dev_is_valid_port(id) != 0)
+			ret |= rte_eth_dev_close(id);
 	for (size_t i = 0; i < LB_N_ELEMENTS(captures); i++)
 		ret |= unlink(captures[i]);
 	return ret;
