@@ -133,7 +133,8 @@ encap_kind(const struct sending *t, size_t from, size_t n, enum lb_forward_mode 
 
 /*
  * A loop for each kind, and what of it is the same for all its packets in registers. Where all
- * of the burst is IPv4 it is known of each.
+ * of the burst is IPv4 it is known of each. Functions of their own, since in one with a switch
+ * the compiler leaves the writing of headers out of line: 1.4 times the time of a packet.
  */
 #define KIND(name, mode, is_v6)                                                                \
 	static size_t __attribute__((noinline))                                                \
