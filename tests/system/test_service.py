@@ -29,6 +29,10 @@ TIMEOUT_S = 60
 IN_DEV = """
 folder=$1
 shift
+# Behind the other /dev they would be mounted, and not found.
+if mountpoint -q /dev/hugepages; then
+        umount /dev/hugepages
+fi
 mkdir "$folder/dev"
 mount -t tmpfs none "$folder/dev"
 for name in null zero random urandom; do
