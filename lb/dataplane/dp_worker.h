@@ -179,8 +179,8 @@ void dp_worker_offline(struct dp_worker *worker);
  * LB_FORWARD, LB_REPLY and LB_TO_KERNEL, which are the caller's to count when the packet has
  * left: dp_worker_sent(). The worker is online.
  *
- * @return true only where all of pkts are LB_FORWARD, of a frame each, and nothing else is to be
- * sent: then of a brief burst's decisions no more holds than is_brief says.
+ * @return true only where all of pkts are LB_FORWARD, of a frame each, and nothing else is to
+ * be sent: then of a brief burst's decisions no more holds than is_brief says.
  */
 bool dp_worker_burst(struct dp_worker *worker, struct dp_burst *burst);
 
