@@ -134,10 +134,10 @@ lb_hash_pick_v4(const struct lb_hash_seeded *seeded, const struct lb_flow_v4 *ke
 {
 	const uint64_t both = key->addresses ^ key->rest ^ seeded->v4_low_flip;
 	const uint64_t rest = key->rest ^ seeded->v4_high_flip;
-	const uint64_t high = lb_mul_high(both, seeded->low_prime) + rest +
-			      (uint64_t)(uint32_t)rest * seeded->v4_half_prime;
-	const uint64_t low =
-		(both * seeded->low_prime + seeded->v4_head) ^ lb_bytes_swap64(high);
+	const struct lb_mul_sum product = lb_mul(both, seeded->low_prime);
+	const uint64_t high =
+		product.high + rest + (uint64_t)(uint32_t)rest * seeded->v4_half_prime;
+	const uint64_t low = (product.low + seeded->v4_head) ^ lb_bytes_swap64(high);
 
 	return lb_hash_mix(low * seeded->v4_prime);
 }

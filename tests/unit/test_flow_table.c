@@ -436,15 +436,17 @@ static void
 revive(const struct lb_flow_table *table, struct lb_flow_bucket *bucket, uint32_t tick,
 	uint64_t *seed)
 {
-	const uint32_t timeout = table->timeout_ticks[LB_FLOW_TCP_NEW];
+	const uint32_t shortest = table->timeout_ticks[LB_FLOW_FREE];
 
 	for (uint32_t way = 0; way < N_WAYS; way++) {
-		const uint32_t age = xrand_below(seed, timeout + 1);
+		const uint32_t age = xrand_below(seed, 16) == 0
+					     ? shortest + xrand_below(seed, 2)
+					     : xrand_below(seed, shortest);
 
 		bucket->rest[way] =
 			lb_flow_with_seen(bucket->rest[way], (tick - age) & LB_FLOW_SEEN_MASK) &
 			~LB_FLOW_STATE_MASK;
-		bucket->rest[way] |= xrand_below(seed, 2) == 0 ? LB_FLOW_TCP_NEW : LB_FLOW_TCP;
+		bucket->rest[way] |= LB_FLOW_FREE + 1 + xrand_below(seed, LB_FLOW_N_STATES - 1);
 	}
 }
 
