@@ -411,8 +411,8 @@ count_same(const uint16_t hashes[static NARROW_ALL * NARROW_ALL], uint32_t off_a
 {
 	uint32_t n = 0;
 
-	for (uint32_t a = 0; a < NARROW_ALL; a++)
-		for (uint32_t b = 0; b < NARROW_ALL; b++)
+	for (size_t a = 0; a < NARROW_ALL; a++)
+		for (size_t b = 0; b < NARROW_ALL; b++)
 			n += hashes[a * b] ==
 			     hashes[((a + off_a) & NARROW_MASK) * ((b + off_b) & NARROW_MASK)];
 	return n;
