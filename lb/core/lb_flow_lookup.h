@@ -166,11 +166,18 @@ lb_flow_prefetch_second(const struct lb_flow_table *table, const struct lb_flow_
 	__builtin_prefetch(&table->buckets[place->second], 0, 2);
 }
 
-/** The same of a flow that begins by a SYN: what is written then, too. */
+/** The same to the first level, for one that is asked for among others, before it is read. */
 static inline void
-lb_flow_prefetch_syn(const struct lb_flow_table *table, const struct lb_flow_place *place)
+lb_flow_prefetch_second_near(const struct lb_flow_table *table,
+	const struct lb_flow_place *place)
 {
-	lb_flow_prefetch_second(table, place);
+	__builtin_prefetch(&table->buckets[place->second]);
+}
+
+/** Start loading where the sequence number of a flow's SYN goes, in either of its buckets. */
+static inline void
+lb_flow_prefetch_both_syns(const struct lb_flow_table *table, const struct lb_flow_place *place)
+{
 	__builtin_prefetch(&table->syn_seq[(size_t)place->bucket * LB_FLOW_WAYS], 1, 2);
 	__builtin_prefetch(&table->syn_seq[(size_t)place->second * LB_FLOW_WAYS], 1, 2);
 }
@@ -694,7 +701,9 @@ lb_flow_vacate(struct lb_flow_table *table, uint32_t ref, uint32_t tick)
 static inline uint32_t
 lb_flow_make_way(struct lb_flow_table *table, const struct lb_flow_place *place, uint32_t tick)
 {
-	const uint32_t ref = lb_flow_make_place(table, place, tick);
+	/* A copy, so that others need not be in memory. */
+	const struct lb_flow_place wanted = *place;
+	const uint32_t ref = lb_flow_make_place(table, &wanted, tick);
 
 	if (unlikely(ref == LB_FLOW_NONE)) {
 		table->stats.refused++;
@@ -706,10 +715,10 @@ lb_flow_make_way(struct lb_flow_table *table, const struct lb_flow_place *place,
 }
 
 /**
- * Take lb_flow_make_place()'s place, and account for it and for who was there; what most new
- * flows find, in an empty table and in a full one, is found inline.
+ * Take lb_flow_make_place()'s place where it needs no looking for, which most new flows find,
+ * in an empty table and in a full one; and account for it and for who was there.
  *
- * @return its way of both buckets', or LB_FLOW_NO_WAY.
+ * @return its way of both buckets', or LB_FLOW_NO_WAY: nothing is done.
  */
 static inline uint32_t __attribute__((always_inline))
 lb_flow_take_way(struct lb_flow_table *table, const struct lb_flow_place *place, uint32_t tick)
@@ -724,11 +733,69 @@ lb_flow_take_way(struct lb_flow_table *table, const struct lb_flow_place *place,
 		else
 			table->stats.live++;
 	} else if (unlikely(lb_flow_is_roomy(table) || readiness == LB_FLOW_NOT_AT_ALL)) {
-		return lb_flow_make_way(table, place, tick);
+		return LB_FLOW_NO_WAY;
 	} else {
 		table->stats.evicted++;
 	}
 	return ~choice % LB_FLOW_CHOICES;
+}
+
+/** Put a new flow in a way that has been taken. @return its reference. */
+static inline uint32_t __attribute__((always_inline))
+lb_flow_put(struct lb_flow_table *table, const struct lb_flow_place *place, uint32_t way,
+	uint32_t backend, enum lb_flow_event event, uint32_t tick)
+{
+	const uint32_t is_second = way / LB_FLOW_WAYS;
+	const uint64_t state = event == LB_FLOW_DATAGRAM ? LB_FLOW_UDP_NEW : LB_FLOW_TCP_NEW;
+	const uint64_t by_syn = event == LB_FLOW_SYN ? LB_FLOW_BY_SYN : 0;
+	const uint64_t fresh =
+		((uint64_t)tick << LB_FLOW_SEEN_SHIFT | by_syn | state) | place->rest |
+		(uint64_t)(backend & LB_FLOW_BACKEND_MASK) << LB_FLOW_BACKEND_SHIFT;
+	/* Without a branch, which in a flood would go either way. */
+	const uint32_t index = place->bucket ^ ((place->bucket ^ place->second) & -is_second);
+	struct lb_flow_bucket *bucket = &table->buckets[index];
+	uint64_t *rest = &bucket->rest[way % LB_FLOW_WAYS];
+
+	assert(backend <= LB_FLOW_BACKEND_MASK);
+	table->buckets[place->bucket].rest[0] |= (uint64_t)is_second
+						 << LB_FLOW_OVERFLOWED_SHIFT;
+	bucket->tag[way % LB_FLOW_WAYS] = place->tag;
+	*rest = (*rest & LB_FLOW_OVERFLOWED) | fresh;
+	return index * LB_FLOW_WAYS + way % LB_FLOW_WAYS;
+}
+
+/** Start loading where the sequence number of an entry's SYN goes. */
+static inline void
+lb_flow_prefetch_syn(const struct lb_flow_table *table, uint32_t ref)
+{
+	__builtin_prefetch(&table->syn_seq[ref], 1);
+}
+
+/**
+ * The sequence number of the SYN that an entry was made by. It may be set later than the entry
+ * is made, as its line is on its way the longest: in the order of the entries, and before
+ * anything else is done to the table but taking ways and putting flows there.
+ */
+static inline void
+lb_flow_set_syn(struct lb_flow_table *table, uint32_t ref, uint32_t tcp_seq)
+{
+	table->syn_seq[ref] = tcp_seq;
+}
+
+/** lb_flow_insert_at() where lb_flow_take_way() has just said that there is no way at once. */
+static inline uint32_t
+lb_flow_insert_elsewhere(struct lb_flow_table *table, const struct lb_flow_place *place,
+	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint32_t tick)
+{
+	const uint32_t way = lb_flow_make_way(table, place, tick);
+	uint32_t ref;
+
+	if (unlikely(way == LB_FLOW_NO_WAY))
+		return LB_FLOW_NONE;
+	ref = lb_flow_put(table, place, way, backend, event, tick);
+	if (event == LB_FLOW_SYN)
+		lb_flow_set_syn(table, ref, tcp_seq);
+	return ref;
 }
 
 /**
@@ -742,30 +809,14 @@ lb_flow_insert_at(struct lb_flow_table *table, const struct lb_flow_place *place
 	uint32_t backend, enum lb_flow_event event, uint32_t tcp_seq, uint32_t tick)
 {
 	const uint32_t way = lb_flow_take_way(table, place, tick);
-	const uint32_t is_second = way / LB_FLOW_WAYS;
-	uint64_t fresh = place->rest | (uint64_t)tick << LB_FLOW_SEEN_SHIFT |
-			 (uint64_t)(backend & LB_FLOW_BACKEND_MASK) << LB_FLOW_BACKEND_SHIFT;
-	uint32_t index;
-	struct lb_flow_bucket *bucket;
-	uint64_t *rest;
+	uint32_t ref;
 
-	assert(backend <= LB_FLOW_BACKEND_MASK);
 	if (unlikely(way == LB_FLOW_NO_WAY))
-		return LB_FLOW_NONE;
-	/* Without a branch, which in a flood would go either way. */
-	index = place->bucket ^ ((place->bucket ^ place->second) & -is_second);
-	bucket = &table->buckets[index];
-	rest = &bucket->rest[way % LB_FLOW_WAYS];
-	table->buckets[place->bucket].rest[0] |= (uint64_t)is_second
-						 << LB_FLOW_OVERFLOWED_SHIFT;
-	fresh |= event == LB_FLOW_DATAGRAM ? LB_FLOW_UDP_NEW : LB_FLOW_TCP_NEW;
-	bucket->tag[way % LB_FLOW_WAYS] = place->tag;
-	if (event == LB_FLOW_SYN) {
-		fresh |= LB_FLOW_BY_SYN;
-		table->syn_seq[(size_t)index * LB_FLOW_WAYS + way % LB_FLOW_WAYS] = tcp_seq;
-	}
-	*rest = (*rest & LB_FLOW_OVERFLOWED) | fresh;
-	return index * LB_FLOW_WAYS + way % LB_FLOW_WAYS;
+		return lb_flow_insert_elsewhere(table, place, backend, event, tcp_seq, tick);
+	ref = lb_flow_put(table, place, way, backend, event, tick);
+	if (event == LB_FLOW_SYN)
+		lb_flow_set_syn(table, ref, tcp_seq);
+	return ref;
 }
 
 #endif

@@ -164,12 +164,12 @@ dp_usual_find(struct dp_stages *s, size_t from)
 			if (likely(lb_flow_ticks_since_seen(*rest, tick) <
 				    asked_ticks[d->event]))
 				continue;
-		} else if (d->event != LB_FLOW_SYN) {
+		} else {
 			const struct lb_flow_place place = dp_usual_place(s, i);
 
 			lb_flow_prefetch_second(flows, &place);
-		} else {
-			dp_prefetch_syns(s, 1);
+			if (d->event == LB_FLOW_SYN)
+				lb_flow_prefetch_both_syns(flows, &place);
 		}
 		ask(s, &asking, i);
 	}

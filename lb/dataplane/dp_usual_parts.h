@@ -44,7 +44,7 @@ dp_usual_pick(const struct dp_stages *s, size_t i, bool is_v6)
 }
 
 /*
- * Start loading what SYNs need of the table, which begin flows, but for few: of the next ones.
+ * Start loading the second buckets of SYNs, which begin flows, but for few: of the next ones.
  * All at once are more lines than there are places for on their way. Not inline it would be
  * left out: for all that the compiler sees, it does nothing.
  */
@@ -55,7 +55,7 @@ dp_prefetch_syns(struct dp_stages *s, size_t n)
 		const struct lb_flow_place place =
 			dp_usual_place(s, s->syns[s->n_syns_asked++]);
 
-		lb_flow_prefetch_syn(s->worker->flows, &place);
+		lb_flow_prefetch_second_near(s->worker->flows, &place);
 	}
 }
 
@@ -89,6 +89,13 @@ dp_wanted_of(const struct lb_flow_words *words, bool is_v6)
 	if (!is_v6)
 		return (struct dp_wanted){{0, 0}, 0, dp_wanted_v4_word(words)};
 	return (struct dp_wanted){{words->word[2], words->word[3]}, words->word[4] >> 16, 0};
+}
+
+static inline bool
+dp_wanted_is(const struct dp_wanted *a, const struct dp_wanted *b)
+{
+	return a->dst[0] == b->dst[0] && a->dst[1] == b->dst[1] && a->rest == b->rest &&
+	       a->v4 == b->v4;
 }
 
 /* The protocol and the destination port, in host order, of a key. */

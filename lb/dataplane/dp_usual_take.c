@@ -9,6 +9,7 @@
 #include "dp_usual_parts.h"
 
 #define AHEAD       8u   /* packets that are asked for before they are read: measured */
+#define SYNS_AHEAD  16u  /* and SYNs' second buckets */
 #define TCP_UNUSUAL 0x07 /* FIN, SYN, RST */
 
 /* Of TCP, what is more than a segment. */
@@ -274,6 +275,6 @@ dp_usual_take(struct dp_stages *s)
 		i++;
 	}
 	if (unlikely(s->n_syns > 0))
-		dp_prefetch_syns(s, AHEAD);
+		dp_prefetch_syns(s, SYNS_AHEAD);
 	return n - n_odd;
 }

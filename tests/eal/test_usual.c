@@ -410,19 +410,33 @@ compare_tables(const struct pair *pair)
 	assert_memory_equal(a->syn_seq, b->syn_seq, n * LB_FLOW_WAYS * sizeof(*a->syn_seq));
 	assert_memory_equal(a->keys, b->keys, n * LB_FLOW_WAYS * sizeof(*a->keys));
 	assert_memory_equal(&a->stats, &b->stats, sizeof(a->stats));
-	assert_true(a->stats.live > 1000);
 }
 
+/* As if the table had no more buckets: no lookup goes beyond them. */
 static void
-test_usual_packets_fare_as_they_would_plainly(void **state)
+narrow(const struct burst_plane *plane, uint8_t n_buckets_log2)
+{
+	struct lb_flow_table *flows = plane->dp->workers[0]->flows;
+	const uint32_t n_buckets = 1u << n_buckets_log2;
+
+	flows->n_buckets_log2 = n_buckets_log2;
+	flows->bucket_shift = (uint8_t)(64 - n_buckets_log2);
+	flows->bucket_mask = n_buckets - 1;
+	flows->n_crowded = n_buckets * LB_FLOW_WAYS * 7 / 8;
+}
+
+/* Bursts of random packets through both planes. @param out  The first one's table, at last. */
+static void
+expect_the_same_of_both(uint8_t n_buckets_log2, struct lb_flow_table_stats *out)
 {
 	struct lb_flow_key *keys[PLANES];
 	static struct pair pair;
 
-	(void)state;
-	pair.random = 1;
+	pair = (struct pair){.random = 1};
 	for (unsigned int p = 0; p < PLANES; p++) {
 		burst_plane_open(&pair.planes[p], 1);
+		if (n_buckets_log2 != 0)
+			narrow(&pair.planes[p], n_buckets_log2);
 		keys[p] = keep_keys(&pair.planes[p]);
 	}
 	pair.pool = rte_pktmbuf_pool_create("usual", BUFFERS, 0, DP_BESIDE_BYTES,
@@ -462,12 +476,35 @@ test_usual_packets_fare_as_they_would_plainly(void **state)
 	give_up_waiting(&pair);
 	compare_counts(&pair);
 	compare_tables(&pair);
+	lb_flow_table_stats(pair.planes[0].dp->workers[0]->flows, out);
 	assert_int_equal(rte_mempool_avail_count(pair.pool), BUFFERS);
 	rte_mempool_free(pair.pool);
 	for (unsigned int p = 0; p < PLANES; p++) {
 		burst_plane_close(&pair.planes[p]);
 		free(keys[p]);
 	}
+}
+
+static void
+test_usual_packets_fare_as_they_would_plainly(void **state)
+{
+	struct lb_flow_table_stats stats;
+
+	(void)state;
+	expect_the_same_of_both(0, &stats);
+	assert_true(stats.live > 1000);
+}
+
+/* Flows of a burst take one another's places, or move away for one another. */
+static void
+test_usual_packets_fare_so_in_a_crowded_table(void **state)
+{
+	struct lb_flow_table_stats stats;
+
+	(void)state;
+	expect_the_same_of_both(4, &stats);
+	assert_true(stats.evicted > 1000);
+	assert_true(stats.refused > 0);
 }
 
 static struct dp_table *
@@ -711,6 +748,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_usual_packets_fare_as_they_would_plainly),
+		cmocka_unit_test(test_usual_packets_fare_so_in_a_crowded_table),
 		cmocka_unit_test(
 			test_known_flows_ask_again_when_services_are_matched_otherwise),
 		cmocka_unit_test(test_entries_are_left_alone_while_nobody_takes_their_flows),
