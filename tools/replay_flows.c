@@ -95,7 +95,7 @@ find_record(const struct replay_flows *flows, const struct lb_flow_hash *hash, u
 
 			return has_place ? oldest : record;
 		}
-		if (record->hash.pick == hash->pick && record->hash.place == hash->place) {
+		if (record->hash.print == hash->print && record->hash.place == hash->place) {
 			*is_found = true;
 			return record;
 		}
@@ -110,7 +110,7 @@ begin(struct replay_flows *flows, struct record *record, const struct dp_decisio
 	uint64_t now_ns)
 {
 	const bool is_same =
-		record->hash.pick == d->hash.pick && record->hash.place == d->hash.place;
+		record->hash.print == d->hash.print && record->hash.place == d->hash.place;
 
 	if (record->state != FREE && !is_same && !is_over(flows, record, now_ns))
 		flows->forgotten++;

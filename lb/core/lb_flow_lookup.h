@@ -40,8 +40,8 @@ enum lb_flow_state {
  * tells a flow from 2^64 others; the rest word holds the remaining 16 bits of identity at
  * its top and all that changes below:
  *
- *	tag   63..16  place, its low 48 bits      15..0  pick, bits 15..0
- *	rest  63..48  pick, bits 31..16           46..24 last seen, in ticks
+ *	tag   63..16  place, its low 48 bits      15..0  print, bits 15..0
+ *	rest  63..48  print, bits 31..16           46..24 last seen, in ticks
  *	      23..4   backend id                  3      made by a SYN       2..0 state
  *
  * Bit 47 of the first rest word is the bucket's own: flows of it have gone to their second
@@ -50,7 +50,7 @@ enum lb_flow_state {
  * The words are arrays inside the line, not pairs: the four tags lie side by side, and two
  * vectors compare them.
  */
-#define LB_FLOW_PICK_SHIFT       48
+#define LB_FLOW_PRINT_SHIFT      48
 #define LB_FLOW_SEEN_SHIFT       24
 #define LB_FLOW_SEEN_MASK        UINT32_C(0x7fffff)
 #define LB_FLOW_OVERFLOWED_SHIFT 47
@@ -125,27 +125,27 @@ static inline struct lb_flow_place
 lb_flow_locate(const struct lb_flow_table *table, const struct lb_flow_hash *hash)
 {
 	const uint32_t bucket = (uint32_t)(hash->place >> table->bucket_shift);
-	const uint64_t tag = hash->place << 16 | (hash->pick & 0xffff);
+	const uint64_t tag = hash->place << 16 | (hash->print & 0xffff);
 
 	return (struct lb_flow_place){
 		.bucket = bucket,
 		.second = bucket ^ lb_flow_distance(table, tag),
 		.tag = tag,
-		.rest = (hash->pick >> 16 & 0xffff) << LB_FLOW_PICK_SHIFT,
+		.rest = (hash->print >> 16 & 0xffff) << LB_FLOW_PRINT_SHIFT,
 	};
 }
 
-/** The same of a flow that has been located, of its first bucket, its tag and its hash's pick.
+/** The same of a flow that has been located, of its first bucket, its tag and its hash's print.
  */
 static inline struct lb_flow_place
 lb_flow_place_of(const struct lb_flow_table *table, uint32_t bucket, uint64_t tag,
-	uint64_t pick)
+	uint64_t print)
 {
 	return (struct lb_flow_place){
 		.bucket = bucket,
 		.second = bucket ^ lb_flow_distance(table, tag),
 		.tag = tag,
-		.rest = (pick >> 16 & 0xffff) << LB_FLOW_PICK_SHIFT,
+		.rest = (print >> 16 & 0xffff) << LB_FLOW_PRINT_SHIFT,
 	};
 }
 
@@ -290,7 +290,7 @@ lb_flow_find_in(const struct lb_flow_table *table, const struct lb_flow_place *p
 		const uint32_t way = (uint32_t)__builtin_ctz(ways);
 		const uint64_t rest = bucket->rest[way];
 
-		if (likely((rest ^ place->rest) >> LB_FLOW_PICK_SHIFT == 0 &&
+		if (likely((rest ^ place->rest) >> LB_FLOW_PRINT_SHIFT == 0 &&
 			    lb_flow_state_of(rest) != LB_FLOW_FREE &&
 			    !lb_flow_is_timed_out(table, rest, tick)))
 			return bucket_index * LB_FLOW_WAYS + way;
@@ -318,7 +318,7 @@ lb_flow_touched(uint64_t rest, enum lb_flow_event event, uint32_t tick)
 /** The rest word of a live entry of the flow in its first bucket; otherwise NULL. */
 static inline uint64_t *
 lb_flow_find_rest(const struct lb_flow_table *table, uint32_t bucket_index, uint64_t tag,
-	uint64_t pick, uint32_t tick)
+	uint64_t print, uint32_t tick)
 {
 	struct lb_flow_bucket *bucket = &table->buckets[bucket_index];
 	uint32_t ways = lb_flow_match(bucket->tag, tag);
@@ -326,7 +326,8 @@ lb_flow_find_rest(const struct lb_flow_table *table, uint32_t bucket_index, uint
 	for (; ways != 0; ways &= ways - 1) {
 		uint64_t *rest = &bucket->rest[(uint32_t)__builtin_ctz(ways)];
 
-		if (likely((*rest ^ pick << (LB_FLOW_PICK_SHIFT - 16)) >> LB_FLOW_PICK_SHIFT ==
+		if (likely((*rest ^ print << (LB_FLOW_PRINT_SHIFT - 16)) >>
+					    LB_FLOW_PRINT_SHIFT ==
 				    0 &&
 			    lb_flow_state_of(*rest) != LB_FLOW_FREE &&
 			    !lb_flow_is_timed_out(table, *rest, tick)))

@@ -163,7 +163,7 @@ lb_flow_restart(struct lb_flow_table *table, uint32_t ref, uint32_t backend, uin
 	uint64_t now_ns)
 {
 	uint64_t *rest = lb_flow_rest(table, ref);
-	const uint64_t kept = *rest & (UINT64_MAX << LB_FLOW_PICK_SHIFT | LB_FLOW_OVERFLOWED);
+	const uint64_t kept = *rest & (UINT64_MAX << LB_FLOW_PRINT_SHIFT | LB_FLOW_OVERFLOWED);
 	const uint64_t fresh =
 		lb_flow_with_backend(kept | LB_FLOW_BY_SYN | LB_FLOW_TCP_NEW, backend);
 

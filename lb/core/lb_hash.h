@@ -21,16 +21,16 @@
  *
  * It is drawn from a sum of products of the key's words and the secret's, NH of UMAC (Black et
  * al., CRYPTO 1999): 128 bits, which are the same for two keys with probability 2^-64 at most,
- * whoever chooses them. Of what a flow table keeps, place and half of pick, that is no theorem;
- * but where words are so narrow, w bits, that all pairs of keys can be tried with all secrets,
- * it is the same with 2^-w, times 1.6 at most.
+ * whoever chooses them. Of what a flow table keeps, place and half of print, that is no
+ * theorem; but where words are so narrow, w bits, that all pairs of keys can be tried with all
+ * secrets, it is the same with 2^-w, times 1.6 at most.
  *
- * Of place the top bits are to be taken first, of pick the low ones; which tell nothing alone:
+ * Of place the top bits are to be taken first, of print the low ones; which tell nothing alone:
  * keys that differ little may have the same.
  */
 struct lb_flow_hash {
 	uint64_t place; /**< where the flow is in its table */
-	uint64_t pick;  /**< tells it from others there */
+	uint64_t print; /**< tells it from others there */
 };
 
 /** A secret, drawn out to the words that keys of flows meet. */

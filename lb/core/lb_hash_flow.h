@@ -48,7 +48,7 @@ lb_hash_of_sum(struct lb_mul_sum sum)
 {
 	return (struct lb_flow_hash){
 		.place = sum.high * LB_HASH_GOLDEN + sum.low,
-		.pick = (sum.high << 32 | sum.high >> 32) ^ sum.low,
+		.print = (sum.high << 32 | sum.high >> 32) ^ sum.low,
 	};
 }
 

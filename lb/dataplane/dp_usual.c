@@ -156,7 +156,7 @@ dp_usual_find(struct dp_stages *s, size_t from)
 			s->rests[i] = NULL;
 			continue;
 		}
-		rest = lb_flow_find_rest(flows, s->buckets[i], s->tags[i], d->hash.pick, tick);
+		rest = lb_flow_find_rest(flows, s->buckets[i], s->tags[i], d->hash.print, tick);
 		s->rests[i] = rest;
 		if (likely(rest != NULL)) {
 			dp_prefetch_backend(&lines, lb_flow_backend_of(*rest), s->is_v6[i]);

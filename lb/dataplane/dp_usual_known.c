@@ -49,7 +49,8 @@ follow_entry(const struct following *f, struct dp_decision *d, uint64_t *entry, 
 	const uint64_t rest = *entry;
 	const struct known *known = &f->known[lb_flow_state_of(rest)][d->event];
 
-	if (unlikely((rest ^ d->hash.pick << (LB_FLOW_PICK_SHIFT - 16)) >> LB_FLOW_PICK_SHIFT !=
+	if (unlikely((rest ^ d->hash.print << (LB_FLOW_PRINT_SHIFT - 16)) >>
+				     LB_FLOW_PRINT_SHIFT !=
 			     0 ||
 		     lb_flow_ticks_since_seen(rest, f->tick) >= known->below))
 		return false;
@@ -250,7 +251,7 @@ begin_picked(struct dp_stages *s, struct beginning *b, size_t i, bool is_all_v4)
 		const struct dp_heard *answer = b->answers_of[k];
 		const uint32_t id = answer->ids[lb_picker_backend(answer->picker, b->slots[k])];
 		const struct lb_flow_place place = lb_flow_place_of(at_hand.flows,
-			s->buckets[i], s->tags[i], d->hash.pick);
+			s->buckets[i], s->tags[i], d->hash.print);
 		uint32_t way;
 
 		dp_prefetch_syns(s, 1);

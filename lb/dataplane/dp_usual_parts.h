@@ -31,7 +31,7 @@ static inline struct lb_flow_place
 dp_usual_place(const struct dp_stages *s, size_t i)
 {
 	return lb_flow_place_of(s->worker->flows, s->buckets[i], s->tags[i],
-		s->burst->decisions[i].hash.pick);
+		s->burst->decisions[i].hash.print);
 }
 
 /* What chooses the slot of a packet, if its service's affinity is the 5-tuple. Over IPv6 its

@@ -50,7 +50,7 @@ flow_hash(unsigned int worker, unsigned int flow)
 {
 	uint64_t seed = (uint64_t)worker << 32 | flow;
 
-	return (struct lb_flow_hash){.pick = xrand(&seed), .place = xrand(&seed)};
+	return (struct lb_flow_hash){.print = xrand(&seed), .place = xrand(&seed)};
 }
 
 static void
@@ -71,7 +71,7 @@ run_worker(void *argument)
 
 	while (!atomic_load(&runner->is_over)) {
 		const uint64_t now_ns = dp_now_ns();
-		const struct lb_flow_hash hash = {.pick = xrand(&runner->seed),
+		const struct lb_flow_hash hash = {.print = xrand(&runner->seed),
 			.place = xrand(&runner->seed)};
 
 		if (lb_flow_find(runner->worker->flows, &hash, now_ns) == LB_FLOW_NONE)

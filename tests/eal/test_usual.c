@@ -281,7 +281,7 @@ is_same_decision(const struct dp_decision *a, const struct dp_decision *b)
 	       a->flow == b->flow && a->event == b->event && a->is_new_flow == b->is_new_flow &&
 	       a->has_more == b->has_more && (a->verdict != LB_FORWARD || a->port == b->port) &&
 	       (a->flow == DP_FLOW_NONE ||
-		       (a->hash.pick == b->hash.pick && a->hash.place == b->hash.place));
+		       (a->hash.print == b->hash.print && a->hash.place == b->hash.place));
 }
 
 /* Of both planes one packet, and what leaves after it; all are freed. */
@@ -668,7 +668,7 @@ entry_of(const struct dp *dp, const struct lb_flow_hash *hash, uint64_t now_ns)
 {
 	const struct lb_flow_table *flows = dp->workers[0]->flows;
 	const struct lb_flow_place place = lb_flow_locate(flows, hash);
-	const uint64_t *rest = lb_flow_find_rest(flows, place.bucket, place.tag, hash->pick,
+	const uint64_t *rest = lb_flow_find_rest(flows, place.bucket, place.tag, hash->print,
 		lb_flow_tick(flows, now_ns));
 
 	assert_non_null(rest);

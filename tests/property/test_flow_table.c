@@ -94,7 +94,7 @@ choose_flows(struct model *m, const struct lb_flow_table_conf *conf)
 		struct lb_flow_hash hash;
 		uint32_t bucket;
 
-		hash.pick = xrand(&m->seed);
+		hash.print = xrand(&m->seed);
 		hash.place = xrand(&m->seed);
 		bucket = lb_flow_locate(scratch, &hash).bucket;
 		if (bucket >= N_BUCKETS || n_in[bucket] == N_FLOWS / N_BUCKETS)

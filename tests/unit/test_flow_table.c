@@ -45,7 +45,7 @@ random_hash(uint64_t *seed)
 {
 	struct lb_flow_hash hash;
 
-	hash.pick = xrand(seed);
+	hash.print = xrand(seed);
 	hash.place = xrand(seed);
 	return hash;
 }
@@ -183,16 +183,16 @@ static void
 test_every_stored_bit_tells_flows_apart(void **state)
 {
 	struct lb_flow_table *table = new_table(&usual, 0);
-	const struct lb_flow_hash zero = {.pick = 0, .place = 0};
+	const struct lb_flow_hash zero = {.print = 0, .place = 0};
 
 	(void)state;
 	(void)lb_flow_insert(table, &zero, 0, LB_FLOW_SYN, 0, 0);
 	for (unsigned int bit = 0; bit < 64; bit++) {
 		struct lb_flow_hash other = zero;
 
-		other.pick ^= UINT64_C(1) << bit;
+		other.print ^= UINT64_C(1) << bit;
 		EXPECT((lb_flow_find(table, &other, 0) == LB_FLOW_NONE) == (bit < 32),
-			"bit %u of pick", bit);
+			"bit %u of print", bit);
 		other = zero;
 		other.place ^= UINT64_C(1) << bit;
 		EXPECT(lb_flow_find(table, &other, 0) == LB_FLOW_NONE, "bit %u of place", bit);

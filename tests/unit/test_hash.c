@@ -102,7 +102,7 @@ test_every_byte_of_a_key_counts(void **state)
 			bytes[i] ^= 1;
 			memcpy(&other, bytes, sizeof(bytes));
 			hash = lb_hash_flow(&keyed[0], &other);
-			EXPECT(hash.pick != whole.pick && hash.place != whole.place,
+			EXPECT(hash.print != whole.print && hash.place != whole.place,
 				"key %zu, byte %zu", k, i);
 			EXPECT(lb_hash_entropy(&other) != lb_hash_entropy(&keys[k]),
 				"key %zu, byte %zu: entropy", k, i);
@@ -110,7 +110,7 @@ test_every_byte_of_a_key_counts(void **state)
 		for (size_t i = 1; i < LB_N_ELEMENTS(secrets); i++) {
 			const struct lb_flow_hash hash = lb_hash_flow(&keyed[i], &keys[k]);
 
-			EXPECT(hash.pick != whole.pick && hash.place != whole.place,
+			EXPECT(hash.print != whole.print && hash.place != whole.place,
 				"key %zu, secret %zu", k, i);
 		}
 	}
@@ -353,8 +353,8 @@ expect_known_by(hash_fn hash, sum_fn sum_of)
 		const struct lb_flow_hash got = hash(&keyed, &words);
 
 		assert_int_equal(got.place, sum.high * UINT64_C(0x9e3779b97f4a7c15) + sum.low);
-		assert_int_equal(got.pick >> 32, (uint32_t)sum.high ^ sum.low >> 32);
-		assert_int_equal((uint32_t)got.pick, sum.high >> 32 ^ (uint32_t)sum.low);
+		assert_int_equal(got.print >> 32, (uint32_t)sum.high ^ sum.low >> 32);
+		assert_int_equal((uint32_t)got.print, sum.high >> 32 ^ (uint32_t)sum.low);
 	}
 }
 
@@ -386,7 +386,7 @@ test_entropy_is_pinned(void **state)
 
 /*
  * The same of words of 6 bits in the place of 64: of the product of two, all of its place and
- * half of its pick, as a flow table keeps them.
+ * half of its print, as a flow table keeps them.
  */
 #define NARROW_BITS 6u
 #define NARROW_ALL  (1u << NARROW_BITS)

@@ -80,7 +80,7 @@ static void
 see(struct replay_flows *flows, const struct step *step, uint64_t id)
 {
 	const struct dp_decision d = {
-		.hash = {.pick = id * 0x9e3779b97f4a7c15u, .place = id * 0xd1b54a32d192ed03u},
+		.hash = {.print = id * 0x9e3779b97f4a7c15u, .place = id * 0xd1b54a32d192ed03u},
 		.backend = step->backend,
 		.event = step->event < 0 ? DP_NO_EVENT : (uint8_t)step->event,
 		.is_new_flow = step->is_new_flow,
