@@ -108,11 +108,14 @@ struct lb_flow_place {
 	uint64_t rest; /**< the top 16 bits alone */
 };
 
-/** From an entry's one bucket to its other, as its tag says; never 0. */
+/**
+ * From an entry's one bucket to its other, as its tag says; never 0. The lowest bits of a place
+ * alone may be the same for many keys that differ little.
+ */
 static inline uint32_t
 lb_flow_distance(const struct lb_flow_table *table, uint64_t tag)
 {
-	return ((uint32_t)(tag >> 16) & table->bucket_mask) | 1;
+	return ((uint32_t)(tag >> 16 ^ tag >> 36) & table->bucket_mask) | 1;
 }
 
 /**

@@ -40,14 +40,20 @@ lb_hash_words_v4(const struct lb_flow_words *words)
 #define LB_HASH_GOLDEN UINT64_C(0x9e3779b97f4a7c15)
 
 /*
- * Both are of all bits of a sum of 128. Keys that differ little have sums that are little, or
- * some multiple of a secret, apart: the product spreads what of that is in the high half.
+ * All bits of a sum of 128 in one word. Sums of keys that go up by one go up by a secret: added
+ * together, the halves would lie in such a row still, which with some secrets fills few places.
  */
+static inline uint64_t
+lb_hash_of_both(struct lb_mul_sum sum)
+{
+	return (sum.high * LB_HASH_GOLDEN ^ sum.low) * LB_HASH_GOLDEN;
+}
+
 static inline struct lb_flow_hash
 lb_hash_of_sum(struct lb_mul_sum sum)
 {
 	return (struct lb_flow_hash){
-		.place = sum.high * LB_HASH_GOLDEN + sum.low,
+		.place = lb_hash_of_both(sum),
 		.print = (sum.high << 32 | sum.high >> 32) ^ sum.low,
 	};
 }
@@ -96,7 +102,7 @@ lb_hash_entropy_of(uint64_t a, uint64_t b)
 {
 	const struct lb_mul_sum product = lb_mul(a ^ LB_HASH_ENTROPY_1, b ^ LB_HASH_ENTROPY_2);
 
-	return (uint32_t)(lb_hash_of_sum(product).place >> 32);
+	return (uint32_t)(lb_hash_of_both(product) >> 32);
 }
 
 /** lb_hash_entropy(). */
