@@ -194,6 +194,14 @@ take_run_v6(struct dp_stages *s, size_t from)
 	return i;
 }
 
+/* Asked before what is at hand is gathered, so that what is not usual at all costs little. */
+static inline bool
+has_tag(const struct rte_mbuf *m)
+{
+	return behind_ether(m, RTE_ETHER_TYPE_VLAN, LB_USUAL_V4_READ_BYTES + DP_TAG_BYTES) !=
+	       NULL;
+}
+
 static bool
 take_tagged(struct dp_stages *s, size_t i, const struct at_hand *at_hand)
 {
@@ -265,7 +273,7 @@ dp_usual_take(struct dp_stages *s)
 		const size_t begun = i;
 
 		i = take_run_v6(s, take_run_v4(s, i));
-		if (i == begun)
+		if (i == begun && has_tag(s->burst->pkts[i]))
 			i = take_run_tagged(s, i);
 		if (i != begun)
 			continue;
