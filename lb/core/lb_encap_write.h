@@ -39,6 +39,15 @@ enum {
 	LB_ENCAP_ETHERTYPE_IPV6 = 0x86dd,
 };
 
+/** What is read of a template. */
+struct lb_encap_part {
+	const uint8_t *bytes; /**< of IPv4 without VXLAN the first LB_ENCAP_SHORT_BYTES */
+	uint64_t sum;         /**< where it is UDP over IPv6 */
+};
+
+/** Of IPv4 without VXLAN: what is behind these bytes is the packet's. */
+#define LB_ENCAP_SHORT_BYTES 24u
+
 /** lb_encap_overhead(), where mode and family are constants. */
 static inline unsigned int
 lb_encap_bytes(enum lb_forward_mode mode, bool is_outer_v6)
@@ -89,7 +98,7 @@ lb_encap_sport(const struct lb_encap_packet *packet)
  *
  * @param more_proto  Added to the template's protocol.
  */
-static inline void
+lb_always_inline void
 lb_encap_write_ipv4(const uint8_t *bytes, const struct lb_encap_packet *packet,
 	unsigned int n_bytes, uint8_t more_proto, uint8_t *out)
 {
@@ -108,7 +117,7 @@ lb_encap_write_ipv4(const uint8_t *bytes, const struct lb_encap_packet *packet,
 }
 
 /* @return the payload's length, as it lies in the first word; UDP's lies there in its own. */
-static inline uint64_t
+lb_always_inline uint64_t
 lb_encap_write_ipv6(const uint8_t *bytes, const struct lb_encap_packet *packet,
 	unsigned int n_behind, uint8_t proto, uint8_t *out)
 {
@@ -125,7 +134,7 @@ lb_encap_write_ipv6(const uint8_t *bytes, const struct lb_encap_packet *packet,
 	return length;
 }
 
-static inline void
+lb_always_inline void
 lb_encap_write_ipip(const uint8_t *bytes, bool is_v6, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
@@ -139,7 +148,7 @@ lb_encap_write_ipip(const uint8_t *bytes, bool is_v6, const struct lb_encap_pack
 }
 
 /* No checksum, key or sequence; version 0. */
-static inline void
+lb_always_inline void
 lb_encap_write_gre(const uint8_t *bytes, bool is_v6, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
@@ -153,7 +162,7 @@ lb_encap_write_gre(const uint8_t *bytes, bool is_v6, const struct lb_encap_packe
 }
 
 /* The sum of what is usual. The header of an IPv4 packet has the sum 0, by its checksum. */
-static inline uint64_t
+lb_always_inline uint64_t
 lb_encap_sum_usual(uint64_t sum, const struct lb_encap_packet *packet, const uint8_t *ip)
 {
 	const size_t n = packet->inner_bytes;
@@ -168,22 +177,23 @@ lb_encap_sum_usual(uint64_t sum, const struct lb_encap_packet *packet, const uin
 }
 
 /* n_behind bytes, a constant, are between UDP and the inner packet; type ends them, if any. */
-static inline void
-lb_encap_write_udp_v6(const uint8_t *bytes, uint64_t sum, const struct lb_encap_packet *packet,
+lb_always_inline void
+lb_encap_write_udp_v6(struct lb_encap_part from, const struct lb_encap_packet *packet,
 	unsigned int n_behind, uint64_t type, bool is_usual, uint8_t *out)
 {
 	uint8_t *udp = out + LB_ENCAP_V6_BYTES;
 	const uint64_t length =
-		lb_encap_write_ipv6(bytes, packet, LB_ENCAP_UDP_BYTES + n_behind, 0, out);
-	const uint64_t word =
-		lb_bytes_load64(bytes + LB_ENCAP_V6_BYTES) | lb_encap_sport(packet) | length;
+		lb_encap_write_ipv6(from.bytes, packet, LB_ENCAP_UDP_BYTES + n_behind, 0, out);
+	const uint64_t word = lb_bytes_load64(from.bytes + LB_ENCAP_V6_BYTES) |
+			      lb_encap_sport(packet) | length;
 	/*
 	 * The length counts twice: in the pseudo-header and in UDP's own (RFC 8200, section
 	 * 8.1). The fields that are added first do not meet.
 	 */
+	uint64_t sum;
 	uint16_t csum;
 
-	sum = lb_csum_join(sum + LB_BYTES_IN_ORDER(length | type, 64),
+	sum = lb_csum_join(from.sum + LB_BYTES_IN_ORDER(length | type, 64),
 		LB_BYTES_IN_ORDER(word, 64));
 	sum = is_usual ? lb_encap_sum_usual(sum, packet, udp + LB_ENCAP_UDP_BYTES + n_behind)
 		       : lb_csum_join(sum, packet->inner_sum);
@@ -193,7 +203,7 @@ lb_encap_write_udp_v6(const uint8_t *bytes, uint64_t sum, const struct lb_encap_
 }
 
 /* Without a checksum. */
-static inline void
+lb_always_inline void
 lb_encap_write_udp_v4(const uint8_t *bytes, const struct lb_encap_packet *packet,
 	unsigned int n_behind, uint8_t *out)
 {
@@ -206,29 +216,29 @@ lb_encap_write_udp_v4(const uint8_t *bytes, const struct lb_encap_packet *packet
 							  length << 32);
 }
 
-static inline void
-lb_encap_write_gue(const uint8_t *bytes, uint64_t sum, bool is_v6,
-	const struct lb_encap_packet *packet, bool is_usual, uint8_t *out)
+lb_always_inline void
+lb_encap_write_gue(struct lb_encap_part from, bool is_v6, const struct lb_encap_packet *packet,
+	bool is_usual, uint8_t *out)
 {
 	if (is_v6)
-		lb_encap_write_udp_v6(bytes, sum, packet, 0, 0, is_usual, out);
+		lb_encap_write_udp_v6(from, packet, 0, 0, is_usual, out);
 	else
-		lb_encap_write_udp_v4(bytes, packet, 0, out);
+		lb_encap_write_udp_v4(from.bytes, packet, 0, out);
 }
 
-static inline void
-lb_encap_write_vxlan(const uint8_t *bytes, uint64_t sum, bool is_v6,
+lb_always_inline void
+lb_encap_write_vxlan(struct lb_encap_part from, bool is_v6,
 	const struct lb_encap_packet *packet, bool is_usual, uint8_t *out)
 {
 	const uint64_t type = lb_encap_ethertype(packet);
+	const uint8_t *bytes = from.bytes;
 
 	if (is_v6) {
-		lb_encap_write_udp_v6(bytes, sum, packet, LB_ENCAP_INNER_BYTES, type, is_usual,
-			out);
+		lb_encap_write_udp_v6(from, packet, LB_ENCAP_INNER_BYTES, type, is_usual, out);
 		bytes += LB_ENCAP_V6_BYTES + LB_ENCAP_UDP_BYTES;
 		out += LB_ENCAP_V6_BYTES + LB_ENCAP_UDP_BYTES;
 	} else {
-		lb_encap_write_udp_v4(bytes, packet, LB_ENCAP_INNER_BYTES, out);
+		lb_encap_write_udp_v4(from.bytes, packet, LB_ENCAP_INNER_BYTES, out);
 		bytes += LB_ENCAP_V4_BYTES + LB_ENCAP_UDP_BYTES;
 		out += LB_ENCAP_V4_BYTES + LB_ENCAP_UDP_BYTES;
 	}
@@ -241,22 +251,22 @@ lb_encap_write_vxlan(const uint8_t *bytes, uint64_t sum, bool is_v6,
  * mode and is_v6 are the template's. Where they are constants the compiler leaves one branch of
  * many.
  */
-static inline void
-lb_encap_write_as(const uint8_t *bytes, uint64_t sum, enum lb_forward_mode mode, bool is_v6,
+lb_always_inline void
+lb_encap_write_as(struct lb_encap_part from, enum lb_forward_mode mode, bool is_v6,
 	const struct lb_encap_packet *packet, bool is_usual, uint8_t *out)
 {
 	switch (mode) {
 	case LB_FORWARD_GRE:
-		lb_encap_write_gre(bytes, is_v6, packet, out);
+		lb_encap_write_gre(from.bytes, is_v6, packet, out);
 		break;
 	case LB_FORWARD_GUE:
-		lb_encap_write_gue(bytes, sum, is_v6, packet, is_usual, out);
+		lb_encap_write_gue(from, is_v6, packet, is_usual, out);
 		break;
 	case LB_FORWARD_VXLAN:
-		lb_encap_write_vxlan(bytes, sum, is_v6, packet, is_usual, out);
+		lb_encap_write_vxlan(from, is_v6, packet, is_usual, out);
 		break;
 	default:
-		lb_encap_write_ipip(bytes, is_v6, packet, out);
+		lb_encap_write_ipip(from.bytes, is_v6, packet, out);
 		break;
 	}
 }
@@ -266,30 +276,23 @@ static inline void
 lb_encap_write_outer(const struct lb_encap *encap, const struct lb_encap_packet *packet,
 	uint8_t *out)
 {
-	lb_encap_write_as(encap->bytes, encap->sum, (enum lb_forward_mode)encap->mode,
-		encap->is_v6, packet, false, out);
+	lb_encap_write_as((struct lb_encap_part){encap->bytes, encap->sum},
+		(enum lb_forward_mode)encap->mode, encap->is_v6, packet, false, out);
 }
-
-/**
- * The bytes of a template that lb_encap_write_usual() reads, for IPv4 without VXLAN: what is
- * behind them is the packet's.
- */
-#define LB_ENCAP_SHORT_BYTES 24u
 
 /**
  * The same, right before a usual packet (lb_usual.h) that lies there in one piece and as it
  * was found to be usual: what is needed of it is summed here. inner_sum is not read.
  *
- * @param bytes  The template's,
- * @param sum    its sum, where it is UDP over IPv6,
- * @param mode   and its mode, as
- * @param is_v6  is this: constants in a loop for one kind of templates.
+ * @param from   Of a template
+ * @param mode   of this mode, and
+ * @param is_v6  of this family: constants in a loop for one kind of templates.
  */
 static inline void
-lb_encap_write_usual(const uint8_t *bytes, uint64_t sum, enum lb_forward_mode mode, bool is_v6,
+lb_encap_write_usual(struct lb_encap_part from, enum lb_forward_mode mode, bool is_v6,
 	const struct lb_encap_packet *packet, uint8_t *out)
 {
-	lb_encap_write_as(bytes, sum, mode, is_v6, packet, true, out);
+	lb_encap_write_as(from, mode, is_v6, packet, true, out);
 }
 
 #endif

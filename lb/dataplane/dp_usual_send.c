@@ -68,16 +68,28 @@ static void __attribute__((noinline, cold)) refresh(struct dp_stages *s, uint32_
 	}
 }
 
+/* The template of a backend, which is of a kind: its copy, or the snapshot's where it is long.
+ */
+static inline struct lb_encap_part
+part_of(const struct sending *t, const struct dp_worker_backend *backend, uint32_t id,
+	unsigned int kind)
+{
+	const struct lb_encap *shared = &t->shared[id].encap;
+
+	if (dp_kind_is_long(kind))
+		return (struct lb_encap_part){shared->bytes, shared->sum};
+	return (struct lb_encap_part){backend->encap, 0};
+}
+
 /*
  * A packet without a tag, that leaves without one, from where its backend says; in the mode
  * and the family of its backend's template, which the caller has looked at.
  */
-static inline bool
+lb_always_inline bool
 encap(const struct sending *t, size_t i, const struct dp_worker_backend *backend,
 	enum lb_forward_mode mode, bool is_v6, bool is_all_v4)
 {
 	struct dp_decision *d = &t->decisions[i];
-	const struct lb_encap *shared = &t->shared[d->backend].encap;
 	const uint32_t n_bytes = lb_encap_bytes(mode, is_v6);
 	const uint32_t ip_bytes = d->ip_bytes;
 	struct rte_mbuf *m = t->pkts[i];
@@ -95,12 +107,8 @@ encap(const struct sending *t, size_t i, const struct dp_worker_backend *backend
 
 		/* Whole words: what is beyond its 14 bytes is written over. */
 		memcpy(frame, backend, LB_USUAL_IP_OFFSET + 2);
-		if (dp_kind_is_long(DP_KIND(mode, is_v6)))
-			lb_encap_write_usual(shared->bytes, shared->sum, mode, is_v6, &inner,
-				frame + LB_USUAL_IP_OFFSET);
-		else
-			lb_encap_write_usual(backend->encap, 0, mode, is_v6, &inner,
-				frame + LB_USUAL_IP_OFFSET);
+		lb_encap_write_usual(part_of(t, backend, d->backend, DP_KIND(mode, is_v6)),
+			mode, is_v6, &inner, frame + LB_USUAL_IP_OFFSET);
 	}
 	m->data_off = (uint16_t)(m->data_off - n_bytes);
 	m->data_len = (uint16_t)(LB_USUAL_IP_OFFSET + ip_bytes + n_bytes);
@@ -133,8 +141,7 @@ encap_kind(const struct sending *t, size_t from, size_t n, enum lb_forward_mode 
 
 /*
  * A loop for each kind, and what of it is the same for all its packets in registers. Where all
- * of the burst is IPv4 it is known of each. Functions of their own, since in one with a switch
- * the compiler leaves the writing of headers out of line: 1.4 times the time of a packet.
+ * of the burst is IPv4 it is known of each.
  */
 #define KIND(name, mode, is_v6)                                                                \
 	static size_t __attribute__((noinline))                                                \
@@ -218,7 +225,8 @@ encap_tagged(const struct dp_stages *s, size_t i)
 		const struct lb_encap_packet inner =
 			inner_of(s, i, s->is_v6[i], d->ip_bytes, ip);
 
-		lb_encap_write_usual(backend->encap.bytes, backend->encap.sum,
+		lb_encap_write_usual((struct lb_encap_part){backend->encap.bytes,
+					     backend->encap.sum},
 			(enum lb_forward_mode)backend->encap.mode, backend->encap.is_v6, &inner,
 			ip - n_bytes);
 	} else {

@@ -98,8 +98,8 @@ try_usual(const struct lb_encap *encap, const struct lb_encap_packet *packet,
 	uint8_t *all = exact((size_t)encap->n_bytes + packet->inner_bytes);
 
 	memcpy(all + encap->n_bytes, inner, packet->inner_bytes);
-	lb_encap_write_usual(encap->bytes, encap->sum, (enum lb_forward_mode)encap->mode,
-		encap->is_v6, packet, all);
+	lb_encap_write_usual((struct lb_encap_part){encap->bytes, encap->sum},
+		(enum lb_forward_mode)encap->mode, encap->is_v6, packet, all);
 	require(memcmp(all, want, encap->n_bytes) == 0, "headers of a usual packet");
 	free(all);
 }

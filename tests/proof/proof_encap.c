@@ -26,8 +26,9 @@ write_usual(const struct lb_encap *encap, bool is_v6, uint16_t n)
 	make_any(&packet, sizeof(packet));
 	packet.is_v6 = is_v6;
 	packet.inner_bytes = n;
-	lb_encap_write_usual(encap->bytes, encap->sum, (enum lb_forward_mode)encap->mode,
-		encap->is_v6, &packet, FRAME_END - n - encap->n_bytes);
+	lb_encap_write_usual((struct lb_encap_part){encap->bytes, encap->sum},
+		(enum lb_forward_mode)encap->mode, encap->is_v6, &packet,
+		FRAME_END - n - encap->n_bytes);
 }
 
 /* The shortest of UDP, and what is summed by either way; proof_csum.c has each length. */

@@ -394,8 +394,8 @@ expect_usual_as_any(const struct lb_encap *encap, struct lb_encap_packet *packet
 	memset(all, 0xaa, encap->n_bytes);
 	memcpy(all + encap->n_bytes, inner, packet->inner_bytes);
 	packet->inner_sum = ~packet->inner_sum; /* it is not read */
-	lb_encap_write_usual(bytes, encap->sum, (enum lb_forward_mode)encap->mode, encap->is_v6,
-		packet, all);
+	lb_encap_write_usual((struct lb_encap_part){bytes, encap->sum},
+		(enum lb_forward_mode)encap->mode, encap->is_v6, packet, all);
 	EXPECT(memcmp(all, want, n) == 0, "%s, %s of %u bytes", what,
 		packet->is_v6 ? "IPv6" : "IPv4", packet->inner_bytes);
 	free(bytes);
