@@ -33,7 +33,8 @@ lb_csum_load(const uint8_t *p)
 	return word;
 }
 
-/* One's complement sum of a sum and the two words from p: the plain twin of the one below. */
+/* One's complement sum of a sum and the 16 bytes from p, wherever they lie: the plain twin of
+ * the one below. */
 static inline uint64_t
 lb_csum_add_two_plainly(uint64_t sum, const uint8_t *p)
 {

@@ -42,7 +42,7 @@ enum {
 /** What is read of a template. */
 struct lb_encap_part {
 	const uint8_t *bytes; /**< of IPv4 without VXLAN the first LB_ENCAP_SHORT_BYTES */
-	uint64_t sum;         /**< where it is UDP over IPv6 */
+	uint64_t sum;         /**< of 16 bits, where it is UDP over IPv6 */
 };
 
 /** Of IPv4 without VXLAN: what is behind these bytes is the packet's. */

@@ -38,7 +38,7 @@ struct dp_stages {
 	uint32_t entropies[DP_BURST_MAX];   /**< lb_hash_entropy() of those of IPv6 */
 	uint64_t tags[DP_BURST_MAX];
 	uint32_t buckets[DP_BURST_MAX];
-	bool has_begun;              /**< is_begun is set */
+	bool has_begun;              /**< is_begun says what it says */
 	bool is_begun[DP_BURST_MAX]; /**< a flow, which its backend is found of */
 	/** Keys of all that ask for their service, or begin a flow over IPv6. */
 	struct lb_flow_words keys[DP_BURST_MAX];

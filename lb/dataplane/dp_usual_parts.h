@@ -45,8 +45,8 @@ dp_usual_pick(const struct dp_stages *s, size_t i, bool is_v6)
 
 /*
  * Start loading the second buckets of SYNs, which begin flows, but for few: of the next ones.
- * All at once are more lines than there are places for on their way. Not inline it would be
- * left out: for all that the compiler sees, it does nothing.
+ * All at once are more lines than there are places for on their way. Not inline, what it calls
+ * would be left out: for all that the compiler sees, a prefetch does nothing.
  */
 static inline void __attribute__((always_inline))
 dp_prefetch_syns(struct dp_stages *s, size_t n)
@@ -176,12 +176,15 @@ dp_backend_lines(const struct dp_stages *s)
 	};
 }
 
-/* An id may be beyond the backends that there are: nothing is read there. */
+/*
+ * An id may be beyond the backends that there are: nothing is read there. For VXLAN over IPv6
+ * the second line of what is shared comes when it is read.
+ */
 static inline void
 dp_prefetch_backend(const struct dp_backend_lines *lines, uint32_t id, bool is_v6)
 {
 	__builtin_prefetch(&lines->own[id], 1, DP_TO_L2);
-	if (is_v6 || unlikely(lines->shared[false] != NULL)) {
+	if (lines->shared[is_v6] != NULL) {
 		const uintptr_t shared =
 			(uintptr_t)lines->shared[is_v6] + id * sizeof(struct dp_backend);
 

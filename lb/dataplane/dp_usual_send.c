@@ -74,11 +74,12 @@ static inline struct lb_encap_part
 part_of(const struct sending *t, const struct dp_worker_backend *backend, uint32_t id,
 	unsigned int kind)
 {
-	const struct lb_encap *shared = &t->shared[id].encap;
+	const struct lb_encap *shared;
 
-	if (dp_kind_is_long(kind))
-		return (struct lb_encap_part){shared->bytes, shared->sum};
-	return (struct lb_encap_part){backend->encap, 0};
+	if (!dp_kind_is_long(kind))
+		return (struct lb_encap_part){backend->encap, 0};
+	shared = &t->shared[id].encap;
+	return (struct lb_encap_part){shared->bytes, shared->sum};
 }
 
 /*

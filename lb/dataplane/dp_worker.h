@@ -76,12 +76,16 @@ struct dp_worker_backend {
 	uint8_t encap[LB_ENCAP_SHORT_BYTES]; /**< a template's first bytes */
 };
 
-/** One number for a snapshot and a kind; below the next one by DP_STAMP_STEP. */
+/**
+ * One number for a snapshot, the first 2^48 of which have their own, and a kind; below the next
+ * one by DP_STAMP_STEP.
+ */
 #define DP_STAMP_STEP              (UINT64_C(1) << 8)
 #define DP_STAMP(generation, kind) (((generation) << 8 | (kind)) * DP_STAMP_STEP)
 
 static_assert(sizeof(struct dp_worker_backend) == LB_CACHE_LINE, "it is one line");
 static_assert(LB_PORTS_MAX <= DP_STAMP_STEP, "a port fits below a step");
+static_assert(DP_KIND(LB_N_FORWARD_MODES, false) <= 1u << 8, "a kind fits below a snapshot");
 
 /*
  * Grouped by who writes it: the first line is constant after start, so a reader of the
@@ -118,7 +122,7 @@ struct dp_worker { /* NOLINT(clang-analyzer-optin.performance.Padding): see abov
 	/** By backend id: written by this worker alone, and their counters read by anyone. */
 	struct dp_worker_backend *backends;
 	uint64_t *backend_flows; /**< begun on it */
-	bool has_refreshed;      /**< some copies of them, in its last burst */
+	bool has_refreshed;      /**< some of them, since known flows were last sent on */
 
 	/** Packets by verdict: written by this worker alone, read by anyone. */
 	alignas(LB_CACHE_LINE) uint64_t verdict_pkts[LB_N_VERDICTS];

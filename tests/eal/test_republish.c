@@ -21,6 +21,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define LONG_NS   (900 * SECOND_NS)
 #define SEGMENT   0x10 /* ACK alone */
+#define DF        0x4000
 #define MAC(last)                                                                              \
 	{                                                                                      \
 		{                                                                              \
@@ -107,8 +108,8 @@ make_snapshot(const struct said *said, bool is_v6)
 static struct rte_mbuf *
 make_packet(struct rte_mempool *packets, bool is_v6)
 {
-	const struct pb_layer layers[] = {ETHER(), IPV4(), TCP(.tcp_flags = SEGMENT),
-		PAYLOAD(100), END};
+	const struct pb_layer layers[] = {ETHER(), IPV4(.fragment = DF),
+		TCP(.tcp_flags = SEGMENT), PAYLOAD(100), END};
 	const struct pb_layer layers_v6[] = {ETHER(), IPV6(), TCP(.tcp_flags = SEGMENT),
 		PAYLOAD(100), END};
 	struct rte_mbuf *m = rte_pktmbuf_alloc(packets);
@@ -238,6 +239,12 @@ test_packets_leave_by_what_was_published_last(void **state)
 			1, 1500, 0, false, MAC(2)},
 		{"as it is", LB_FORWARD_L2, "192.0.2.9", "10.0.0.2", 0, 1, 1500, 0, false,
 			MAC(3)},
+		{"too small a link", LB_FORWARD_IPIP, "192.0.2.9", "10.0.0.2", 0, 1, 159, 0,
+			false, MAC(3)},
+		{"one that is large enough", LB_FORWARD_IPIP, "192.0.2.9", "10.0.0.2", 0, 1,
+			160, 0, false, MAC(3)},
+		{"too small a link again", LB_FORWARD_IPIP, "192.0.2.9", "10.0.0.2", 0, 1, 159,
+			0, false, MAC(3)},
 		{"another id, the last has nobody", LB_FORWARD_IPIP, "192.0.2.1", "10.0.0.1", 1,
 			0, 1500, 0, false, MAC(1)},
 		{"a smaller one, the last is beyond them", LB_FORWARD_IPIP, "192.0.2.1",
