@@ -34,7 +34,8 @@ const char bench_help[] =
 	"  -N, --new-flows PERCENT   of the packets are SYNs of new flows; what the known\n"
 	"                            flows leave of the table is full of such\n"
 	"  -w, --swap-every MS       meanwhile a new snapshot is put in force so often\n"
-	"  -t, --stage STAGE,...     parse, service, hash, flow, table, encap: each alone\n"
+	"  -t, --stage STAGE,...     parse, service, hash, flow, table, encap, none: each\n"
+	"                            alone; none does nothing\n"
 	"  -S, --seconds S           of each case (default: 1)\n"
 	"  -M, --memory              instead: bytes of a flow, service, backend and slot\n"
 	"  -j, --json                a JSON object in the place of a table\n"
@@ -72,6 +73,7 @@ const char *const bench_stage_words[] = {
 	[BENCH_STAGE_FLOW] = "flow",
 	[BENCH_STAGE_TABLE] = "table",
 	[BENCH_STAGE_ENCAP] = "encap",
+	[BENCH_STAGE_NONE] = "none",
 	[BENCH_N_STAGES] = NULL,
 };
 

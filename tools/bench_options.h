@@ -27,6 +27,7 @@ enum bench_stage {
 	BENCH_STAGE_FLOW,
 	BENCH_STAGE_TABLE,
 	BENCH_STAGE_ENCAP,
+	BENCH_STAGE_NONE, /**< does nothing, and so should cost nothing */
 	BENCH_N_STAGES
 };
 

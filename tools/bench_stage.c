@@ -125,6 +125,7 @@ bench_stage_run(struct bench_stages *s, enum bench_stage stage)
 		case BENCH_STAGE_ENCAP:
 			encapsulate(s, from, to);
 			break;
+		case BENCH_STAGE_NONE:
 		case BENCH_NO_STAGE:
 			break;
 		}

@@ -229,6 +229,12 @@ class Cases(BenchCase):
                          [(family, f"stage-{stage}") for family in (4, 6)
                           for stage in STAGES])
 
+    def test_an_empty_stage_costs_nothing(self):
+        """Beside what a stage costs that does little."""
+        none, parse = self.measure("--flows", "1000", "--family", "4", "--stage", "none,parse")
+        self.assertEqual(none["case"], "stage-none")
+        self.assertLess(abs(none["ns_per_packet"]), parse["ns_per_packet"] / 4)
+
     def test_seconds_are_wall_clock_of_a_case(self):
         """More time is more packets; how many is the machine's to say."""
         few, = self.measure(*ONE)
