@@ -118,28 +118,7 @@ lb_flow_distance(const struct lb_flow_table *table, uint64_t tag)
 	return ((uint32_t)(tag >> 16 ^ tag >> 36) & table->bucket_mask) | 1;
 }
 
-/**
- * Locate a flow by its hash, which nobody outside can aim. The bucket is the top bits of the
- * place, 17 at least, and the tag its low 48: together, all 64 of them. The second bucket is
- * the first and a distance that the tag says, which is never 0: whichever of the two an entry
- * lies in, that bucket and the tag tell the first.
- */
-static inline struct lb_flow_place
-lb_flow_locate(const struct lb_flow_table *table, const struct lb_flow_hash *hash)
-{
-	const uint32_t bucket = (uint32_t)(hash->place >> table->bucket_shift);
-	const uint64_t tag = hash->place << 16 | (hash->print & 0xffff);
-
-	return (struct lb_flow_place){
-		.bucket = bucket,
-		.second = bucket ^ lb_flow_distance(table, tag),
-		.tag = tag,
-		.rest = (hash->print >> 16 & 0xffff) << LB_FLOW_PRINT_SHIFT,
-	};
-}
-
-/** The same of a flow that has been located, of its first bucket, its tag and its hash's print.
- */
+/** lb_flow_locate() of a flow that has been located: of its first bucket, tag and print. */
 static inline struct lb_flow_place
 lb_flow_place_of(const struct lb_flow_table *table, uint32_t bucket, uint64_t tag,
 	uint64_t print)
@@ -150,6 +129,26 @@ lb_flow_place_of(const struct lb_flow_table *table, uint32_t bucket, uint64_t ta
 		.tag = tag,
 		.rest = (print >> 16 & 0xffff) << LB_FLOW_PRINT_SHIFT,
 	};
+}
+
+/** Whether an entry's rest word has what of a print its tag word has not. */
+static inline bool
+lb_flow_has_print(uint64_t rest, uint64_t print)
+{
+	return (rest ^ print << (LB_FLOW_PRINT_SHIFT - 16)) >> LB_FLOW_PRINT_SHIFT == 0;
+}
+
+/**
+ * Locate a flow by its hash, which nobody outside can aim. The bucket is the top bits of the
+ * place, 17 at least, and the tag its low 48: together, all 64 of them. The second bucket is
+ * the first and a distance that the tag says, which is never 0: whichever of the two an entry
+ * lies in, that bucket and the tag tell the first.
+ */
+static inline struct lb_flow_place
+lb_flow_locate(const struct lb_flow_table *table, const struct lb_flow_hash *hash)
+{
+	return lb_flow_place_of(table, (uint32_t)(hash->place >> table->bucket_shift),
+		hash->place << 16 | (hash->print & 0xffff), hash->print);
 }
 
 /** Start loading what a lookup reads. */
@@ -329,9 +328,7 @@ lb_flow_find_rest(const struct lb_flow_table *table, uint32_t bucket_index, uint
 	for (; ways != 0; ways &= ways - 1) {
 		uint64_t *rest = &bucket->rest[(uint32_t)__builtin_ctz(ways)];
 
-		if (likely((*rest ^ print << (LB_FLOW_PRINT_SHIFT - 16)) >>
-					    LB_FLOW_PRINT_SHIFT ==
-				    0 &&
+		if (likely(lb_flow_has_print(*rest, print) &&
 			    lb_flow_state_of(*rest) != LB_FLOW_FREE &&
 			    !lb_flow_is_timed_out(table, *rest, tick)))
 			return rest;

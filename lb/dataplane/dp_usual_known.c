@@ -49,9 +49,7 @@ follow_entry(const struct following *f, struct dp_decision *d, uint64_t *entry, 
 	const uint64_t rest = *entry;
 	const struct known *known = &f->known[lb_flow_state_of(rest)][d->event];
 
-	if (unlikely((rest ^ d->hash.print << (LB_FLOW_PRINT_SHIFT - 16)) >>
-				     LB_FLOW_PRINT_SHIFT !=
-			     0 ||
+	if (unlikely(!lb_flow_has_print(rest, d->hash.print) ||
 		     lb_flow_ticks_since_seen(rest, f->tick) >= known->below))
 		return false;
 	d->backend = lb_flow_backend_of(rest);
